@@ -53,7 +53,7 @@ def collection(annotated: Any) -> str:
     if kind is None:
         plain = bare(annotated)
         if get_origin(plain) is not dict:
-            return "one,two"
+            return "1,2" if bare(get_args(plain)[0]) is int else "one,two"
         return f"{{mine: {another(get_args(plain)[1], None)}}}".replace("one,two", "[one, two]")
     needed = {each.name: each for each in keys_of(kind)}
     wanted = ("action", "name", "model", "command", "description", "input", *needed)

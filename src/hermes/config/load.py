@@ -79,10 +79,15 @@ def checked(file: Path, raw: Mapping[str, Any], variables: Mapping[str, str]) ->
         ) from unknown
     for name, value in audited.tree.items():
         _check(file, name, expand(value, variables.get, _Unset))
+    older = tuple(
+        f"{file.name}: {line}"
+        for name, value in audited.tree.items()
+        if name in section_names() and (line := section_type(name).warned(value))
+    )
     if not audited.without_effect:
-        return audited.tree, ()
+        return audited.tree, older
     idle = ", ".join(audited.without_effect)
-    return audited.tree, (f"{file.name}: known, but without effect in this version: {idle}",)
+    return audited.tree, (f"{file.name}: known, but without effect in this version: {idle}", *older)
 
 
 class _Unset:

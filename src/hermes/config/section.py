@@ -31,6 +31,11 @@ class SectionBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """The mapping form of `plain`; a section that has a shorter or older spelling accepts it here."""
         return plain
 
+    @classmethod
+    def warned(cls, plain: object) -> str:  # noqa: ARG003 - for those that have something to say
+        """One line about an older spelling in `plain`, as config.yaml has it; usually none."""
+        return ""
+
 
 _SECRET_ENDINGS = (
     *("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"),

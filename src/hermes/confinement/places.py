@@ -174,3 +174,9 @@ CACHES = {
     "CONAN_HOME": "conan",
     "POETRY_CACHE_DIR": "poetry",
 }
+
+# They lead past the session's own network to a proxy, and through it to every host.
+PROXY_VARIABLES = (
+    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "FTP_PROXY", "ftp_proxy"),
+    *("NO_PROXY", "no_proxy"),
+)

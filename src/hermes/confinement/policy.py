@@ -70,7 +70,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     rules: tuple[PathRule, ...] = ()
     binds: tuple[Bind, ...] = ()
     temp: str = ""  # the session's private temporary folder, as the runtime sees it
-    network: bool = True
+    network: bool = True  # the machine's own
+    namespaces: tuple[int, ...] = ()  # descriptors of the session's own network, which whoever made it keeps open
     limits: Limits = Limits()
     env: dict[str, str] = {}  # variables that programs get beside their own: where temp and caches are
     without: tuple[str, ...] = ()  # variables that would lead them to what they cannot see
@@ -203,6 +204,18 @@ class SaysWhatIsWritable(Protocol):
 
     @property
     def writing_hint(self) -> str: ...
+
+
+@runtime_checkable
+class TellsNetwork(Protocol):
+    """An environment that knows which network its programs have, and what came of it so far."""
+
+    async def reach(self) -> str:
+        """`open`, `ask` or `off`, as it is held here."""
+        ...
+
+    @property
+    def network_lines(self) -> tuple[str, ...]: ...
 
 
 def is_below(path: str, folder: str) -> bool:

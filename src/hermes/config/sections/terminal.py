@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import field
+from msgspec import Meta, field
 
 from hermes.config.section import SectionBase, key
 
@@ -15,6 +15,9 @@ PROGRAMS: dict[Backend, tuple[str, ...]] = {  # by which a backend is reached; o
     "ssh": ("ssh",),
     "singularity": ("apptainer", "singularity"),
 }
+Network = Literal["open", "ask", "off"]
+DEFAULT_NETWORK: Network = "open"
+Port = Annotated[int, Meta(ge=1, le=65535)]
 Sandbox = Literal["auto", "on", "off", "read-only", "workspace", "open"]
 CONTAINERS: frozenset[str] = frozenset(get_args(Container))
 
@@ -46,7 +49,24 @@ class Section(SectionBase, frozen=True):
         Literal["auto", "full", "files"],
         key("What enforces it: bubblewrap (`full`), Landlock alone (`files`), or the most that works here (`auto`)."),
     ] = "auto"
-    sandbox_network: Annotated[bool, key("Give sandboxed commands the network.")] = True
+    sandbox_network: Annotated[bool | None, key("The older way to say `network: off` (false); true says nothing.")] = (
+        None
+    )
+    network: Annotated[
+        Network | None,
+        key(
+            "Which hosts sandboxed commands reach: `open` all of them, `ask` those that were granted, and you are "
+            "asked about another one once, `off` none. `ask` needs the level full; where that is not to be had it is "
+            "`off`. Unset it is `open`."
+        ),
+    ] = None
+    network_hosts: Annotated[
+        tuple[str, ...],
+        key("Hosts that pass with `network: ask`: a name, `*.name`, an address or a network, with or without :PORT."),
+    ] = ()
+    network_local: Annotated[
+        tuple[Port, ...], key("Ports of this machine's own loopback that commands reach with `network: ask`.")
+    ] = ()
     sandbox_writable: Annotated[tuple[str, ...], key("Folders sandboxed commands may write to, beyond the usual.")] = ()
     sandbox_sockets: Annotated[
         tuple[str, ...], key("Unix sockets of the machine that sandboxed commands may reach, such as /run/docker.sock.")
@@ -109,6 +129,19 @@ class Section(SectionBase, frozen=True):
     container_persistent: Annotated[
         bool, key("Keep a container's files for the next session.", env="TERMINAL_CONTAINER_PERSISTENT")
     ] = True
+
+    @property
+    def reach(self) -> Network:
+        """Which network commands are meant to have, by whichever key says so."""
+        return self.network or ("off" if self.sandbox_network is False else DEFAULT_NETWORK)
+
+    @classmethod
+    def warned(cls, plain: object) -> str:
+        said = plain.get("sandbox_network") if isinstance(plain, dict) else None
+        if said is None:
+            return ""
+        means = "is taken as `network: off`" if said is False else "says nothing any more"
+        return f"terminal.sandbox_network: {str(said).lower()} {means}; write terminal.network: open, ask or off"
 
     @classmethod
     def fold(cls, plain: object) -> object:

@@ -44,7 +44,14 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _gate(self) -> Gate:
         from hermes.tools.approval.contract import asks_nothing, desk  # paid by the first action that is decided
-        from hermes.tools.approval.gate_setup import border_of, disk_view, make_gate, makings_of, with_remotes
+        from hermes.tools.approval.gate_setup import (
+            border_of,
+            disk_view,
+            make_gate,
+            makings_of,
+            on_call_of,
+            with_remotes,
+        )
 
         home, settings, kind, run = self.settings.home, self.settings.mapping, self.environment.kind, self.pool.run
         sight = disk_view(home, settings, kind, self._workspace if kind == "local" else self.environment.cwd)
@@ -62,6 +69,7 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
             border=border_of(self.environment),
             makings=makings_of(self.environment),
             work_mode=self.options.tools.work_mode,
+            on_call=on_call_of(self.environment),
             is_bypassed=lambda _session: is_off or desk.is_yolo(key) or desk.is_yolo(self.session_id),
         )
 

@@ -50,6 +50,13 @@ _OPTIONS = (
         multiple=True,
         help="Let commands and file tools write below this folder, too. May be given several times.",
     ),
+    click.option(
+        "--allow-host",
+        "allow_hosts",
+        metavar="HOST",
+        multiple=True,
+        help="Let commands reach this host unasked where terminal.network is ask. May be given several times.",
+    ),
     click.option("--checkpoints", is_flag=True, help="Take a snapshot before files are changed."),
     click.option(
         "--yolo",

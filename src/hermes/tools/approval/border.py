@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hermes.confinement.deciding_rule import deciding_rule
 from hermes.confinement.policy import Confinement, is_below
+from hermes.seams import Action
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 
 _LEAVING = frozenset({"sudo", "doas", "pkexec"})
@@ -37,7 +38,7 @@ _DELETES = frozenset({"recursive_delete", "delete_outside", "mass_delete", "xarg
 
 
 # A yes to these moves the border itself.
-BORDER_KINDS = frozenset({"write_outside", "runs_later"})
+BORDER_KINDS = frozenset({"write_outside", "runs_later", "reach_host", "reach_local"})
 NOT_MOVED = "asking is switched off, and the border is not moved without a yes"
 
 
@@ -100,6 +101,18 @@ class BorderView(NamedTuple):
 def leaves_border(analysis: Analysis) -> bool:
     """Whether a part of the command needs a privilege that nothing inside can have."""
     return any(command.argv[0].rsplit("/", 1)[-1] in _LEAVING for command in analysis.commands if command.argv)
+
+
+def reach_analysis(action: Action) -> Analysis:
+    """What has to be asked when a program of the session wants a host that nobody has granted."""
+    host = str(action.details.get("host", ""))
+    is_local = action.details["reach"] == "local"
+    command = str(action.details.get("command", ""))
+    why = f"{action.details.get('why', '')}{f', in: {command}' if command else ''}"
+    place = action.text if is_local else host
+    kind = "reach_local" if is_local else "reach_host"
+    effect = Effect(kind, Severity.ASK, why, hosts=(action.text,), path_class=f"host:{place}")
+    return Analysis(command="", normalised=action.text, commands=(), effects=(effect,), unknown=())
 
 
 def write_effect(path: str, confinement: Confinement) -> Effect | None:

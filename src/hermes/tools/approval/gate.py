@@ -16,7 +16,15 @@ from hermes.redact import MARKER
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.analysis import View
-from hermes.tools.approval.border import BORDER_KINDS, NOT_MOVED, SUDO_INSIDE, BorderView, leaves_border, write_effect
+from hermes.tools.approval.border import (
+    BORDER_KINDS,
+    NOT_MOVED,
+    SUDO_INSIDE,
+    BorderView,
+    leaves_border,
+    reach_analysis,
+    write_effect,
+)
 from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 from hermes.tools.approval.made_here import Makings, imports_made_here, runs_made_here
@@ -67,6 +75,7 @@ class NobodyHere(Exception):
 Ask = Callable[[ApprovalQuestion, TurnScope], Awaitable[Answer]]
 Judge = Callable[[ApprovalQuestion, TurnScope], Awaitable[Literal["approve", "deny", "escalate"]]]
 Record = Callable[[ApprovalQuestion, Decision], Awaitable[None]]
+OnCall = Callable[["ApprovalGate", Action, TurnScope], None]
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 """`(hook, payload)`: hooks are told that somebody is asked, and what was said."""
 
@@ -107,6 +116,7 @@ class ApprovalGate:
     tell: Tell | None = None
     border: Callable[[], Awaitable[Confinement | None]] | None = None  # what the session's programs are held by
     makings: Callable[[], Makings] | None = None  # what the session has made on this machine
+    on_call: OnCall | None = None  # told of each command that may run: questions of its programs come in its name
     written: set[str] = field(default_factory=set)  # what it has made on another
     work_mode: WorkMode = field(default_factory=WorkMode)  # how far the session goes by itself, as of now
     plain_calls: _PlainCalls = field(default_factory=dict)  # calls of tools that the policy allows, and by which one
@@ -160,6 +170,8 @@ class ApprovalGate:
                     await self.grants.use_once(grant)
         self._remember(question, decision)
         await self.record(question, decision)
+        if decision.allowed and self.on_call is not None and action.kind in ("command", "code"):
+            self.on_call(self, action, scope)
         return SettledQuestion(question, decision)
 
     async def _as_before(self, action: Action, policy: Policy, plain: tuple[Any, ...]) -> ApprovalQuestion | None:
@@ -198,7 +210,11 @@ class ApprovalGate:
                 self.written.update(posixpath.normpath(posixpath.join(action.cwd, path)) for path in effect.paths)
 
     async def _border(self, action: Action) -> BorderView | None:
-        if self.border is None or action.kind in ("tool", "network"):
+        if (
+            self.border is None
+            or action.kind == "tool"
+            or (action.kind == "network" and not action.details.get("reach"))
+        ):
             return None
         confinement = await self.border()
         if confinement is None:
@@ -224,6 +240,8 @@ class ApprovalGate:
         text, cwd = action.text, action.cwd or None
         if action.kind == "code":
             return view.code(text, cwd)
+        if action.kind == "network" and action.details.get("reach"):
+            return reach_analysis(action)
         if action.kind == "network":
             return view.request(text, cwd)
         if action.kind == "write":

@@ -10,12 +10,13 @@ from hermes.config import paths
 from hermes.confinement.policy import ConfinedEnvironment, Confinement
 from hermes.ops import ApprovalRecorded, StoreOp
 from hermes.seams import Decision, Environment, EventStore
-from hermes.tools.approval.gate import ApprovalGate, DiskView, Record
+from hermes.tools.approval.gate import ApprovalGate, DiskView, OnCall, Record
 from hermes.tools.approval.grants import HomeGrants, HomePolicy
 from hermes.tools.approval.made_here import Makings
 from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.real_paths import RealPaths
 from hermes.tools.git_access.start_remotes import StartRemotes
+from hermes.tools.network.ask_host import NetworkCall
 
 MAX_SCRIPT_BYTES = 1 << 20
 
@@ -74,6 +75,20 @@ class KnowsMakings(Protocol):
 def makings_of(environment: Environment) -> Callable[[], Makings] | None:
     """How the gate learns what the session of `environment` has made; None where nothing can be looked at."""
     return environment.makings if isinstance(environment, KnowsMakings) else None
+
+
+@runtime_checkable
+class AsksForHosts(Protocol):
+    """An environment whose programs may want hosts that a person has to grant."""
+
+    def asks_for_hosts(self, call: NetworkCall) -> None: ...
+
+
+def on_call_of(environment: Environment) -> OnCall | None:
+    """How `environment` learns in whose name its programs ask; None where they ask for nothing."""
+    if not isinstance(environment, AsksForHosts):
+        return None
+    return lambda gate, action, scope: environment.asks_for_hosts(NetworkCall(gate, action, scope))
 
 
 @runtime_checkable

@@ -152,6 +152,8 @@ def covers_place(granted: str, place: str) -> bool:
 
 def path_class(effect: Effect) -> str:
     """The class a session or always grant is limited to: the workspace, temp, or one named root."""
+    if effect.path_class.startswith("host:"):  # a yes is for this host and no other
+        return effect.path_class
     if effect.path_class in ("workspace", "temp") or not effect.paths:
         return effect.path_class if effect.paths else ""
     first = effect.paths[0]

@@ -23,6 +23,7 @@ from hermes.tools.web.providers import (
     request_of,
     results_of,
 )
+from hermes.tools.web.web_access import remember_hosts
 
 MAX_QUERY_CHARS = 2000
 
@@ -48,6 +49,7 @@ async def web_search(args: Mapping[str, object], *, ctx: ToolContext, **_: objec
     provider = choose(web)
     await _allowed(provider, web, query, ctx)
     found = await _search(provider, web, query, wanted.limit, ctx)
+    remember_hosts(ctx, (each["url"] for each in found))
     return tool_result({"success": True, "data": {"web": found}, "provider": provider.name})
 
 

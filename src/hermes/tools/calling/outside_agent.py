@@ -284,7 +284,7 @@ class OutsideContext:
 def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
     from hermes.config.load import load_settings  # only built-ins need any of this
     from hermes.config.sections import terminal
-    from hermes.tools.approval.gate_setup import border_of, disk_view, makings_of, with_remotes
+    from hermes.tools.approval.gate_setup import border_of, disk_view, makings_of, on_call_of, with_remotes
     from hermes.tools.environments.command_env import redactor_of
     from hermes.tools.environments.factory import EnvironmentRequest, create_environment
     from hermes.tools.files.file_memory import REDACTOR
@@ -317,6 +317,7 @@ def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
             outside.gate(settings, with_remotes(sight, environment), redactor),
             border=border_of(environment),
             makings=makings_of(environment),
+            on_call=on_call_of(environment),
         ),
         shelf=FileShelf(Path(kept.name), pool.run, clean=redactor.redact_bytes),
         kept=kept,

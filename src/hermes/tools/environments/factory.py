@@ -105,7 +105,7 @@ def border_of(making: EnvironmentRequest) -> "Border":
         writable=_opened(settings.sandbox_writable),
         safe_roots=_opened(roots),
         sockets=_opened(settings.sandbox_sockets),
-        network=settings.sandbox_network,
+        network=settings.reach == "open",
         limits=Limits(
             processes=settings.max_processes,
             memory_mb=settings.max_memory_mb,
@@ -115,7 +115,15 @@ def border_of(making: EnvironmentRequest) -> "Border":
         caches=str(paths.cache_dir(making.home) / "workspaces" / workspace_name(folder)),
     )
     mode: Mode = settings.sandbox if settings.sandbox in ("auto", "off") else "on"
-    return Border(mode=mode, level=settings.sandbox_level, request=request)
+    return Border(
+        mode=mode,
+        level=settings.sandbox_level,
+        request=request,
+        network=settings.reach,
+        is_network_said=settings.network is not None,
+        network_hosts=settings.network_hosts,
+        network_local=settings.network_local,
+    )
 
 
 def _opened(names: Iterable[str]) -> tuple[str, ...]:

@@ -36,9 +36,14 @@ from hermes.tools.terminal.sudo import AskPassword
 if TYPE_CHECKING:  # a question without a command does without these
     from hermes.confinement.protected_files import ProtectedFiles
     from hermes.tools.approval.made_here import Makings
+    from hermes.tools.environments.call_clocks import CallClocks
     from hermes.tools.environments.local_background import BackgroundLine
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
+    from hermes.tools.network.ask_host import NetworkCall
+    from hermes.tools.network.host_desk import HostAnswer
+    from hermes.tools.network.session_network import SessionNetwork
+    from hermes.tools.network.wish import HostWish
 
 log = logging.getLogger(__name__)
 CREATION_LIMIT_S = 10.0
@@ -52,6 +57,10 @@ class Border(Struct, frozen=True, kw_only=True):
     mode: Mode = "auto"
     level: Literal["auto", "full", "files"] = "auto"
     request: PlanRequest
+    network: Literal["open", "ask", "off"] = "open"
+    is_network_said: bool = False  # by the person, and not by default
+    network_hosts: tuple[str, ...] = ()
+    network_local: tuple[int, ...] = ()
 
 
 class LocalOptions(Struct, frozen=True, kw_only=True):
@@ -110,6 +119,9 @@ class LocalEnvironment:
         self._protected: ProtectedFiles | None = None
         self._behind: tuple[Confinement, Confinement] | None = None  # the present one, and that of background children
         self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
+        self._network: SessionNetwork | None = None  # where commands have one of their own
+        self._network_call: NetworkCall | None = None  # in whose name hosts are asked about
+        self._clocks: CallClocks | None = None  # of the commands that run, where hosts are asked about
         self.after_command: list[AfterCommand] = []
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
         self.sudo_password: str | None = None  # of this session, in memory alone
@@ -254,7 +266,30 @@ class LocalEnvironment:
         if self._protected is not None:
             # Here and not in a thread: some dozen looks, and a thread costs more.
             told += self._protected.put_back()
+        if self._network is not None:
+            told += self._network.desk.told()
         return tuple(told)
+
+    @property
+    def network(self) -> "SessionNetwork | None":
+        """The network of this session's own, once it has one."""
+        return self._network
+
+    async def reach(self) -> str:
+        """Which network programs have: `open`, `ask` or `off`."""
+        confined, border = await self.confinement(), self._options.border
+        if confined.network or confined.level == "none":
+            return "open"
+        return "ask" if border is not None and border.network == "ask" and confined.level == "full" else "off"
+
+    @property
+    def network_lines(self) -> tuple[str, ...]:
+        """What programs of this session reached, what was refused, and which of their ports are offered."""
+        return self._network.lines() if self._network is not None else ()
+
+    def asks_for_hosts(self, call: "NetworkCall") -> None:
+        """From now on hosts are asked about in the name of this call."""
+        self._network_call = call
 
     async def _execute(self, run: "LocalRun", start: Start) -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
@@ -287,7 +322,9 @@ class LocalEnvironment:
         try:
             spec = await self._with_sudo(await self._spec(run, number, start, began), run.command)
             child = await self._supervisor.spawn(run.decision, spec)
-            ended = await run_child(child, spool, run.scope.limit(run.timeout_s), self._run_blocking)
+            ended = await run_child(
+                child, spool, run.scope.limit(run.timeout_s), self._run_blocking, clocks=self._clocks
+            )
         finally:
             # Here and not in a thread: a few calls on small files in a temporary folder, and a thread costs more.
             self._cwd = state.end(number, start) or self._cwd
@@ -345,6 +382,8 @@ class LocalEnvironment:
                 log.warning("%s", note)
         if self._git is not None:
             self._git.close()
+        if self._network is not None:
+            self._network.close()
         if self._state is not None:
             await self._run_blocking(self._state.remove)
 
@@ -399,6 +438,8 @@ class LocalEnvironment:
     async def _make_shell(self, state: ShellState) -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
         from hermes.confinement.outside import outside  # see `_plan`
+        from hermes.tools.environments.output_spool import Spool
+        from hermes.tools.environments.run_child import run_child
 
         assert self._confinement is not None
         home = self._options.env.get("HOME", "")
@@ -419,14 +460,13 @@ class LocalEnvironment:
             owner=self.id,
             confinement=outside("login shell"),
         )
-        from hermes.tools.environments.output_spool import Spool
-        from hermes.tools.environments.run_child import run_child
 
         spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
         ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
             await self._open_git(state)
+            await self._open_network(state)
             self._has_shell = True
             return
         why = f"took more than {self._options.creation_limit_s:g} s" if ended.timed_out else f"ended with {ended.code}"
@@ -455,8 +495,33 @@ class LocalEnvironment:
             for file in guard.files:
                 self._protected.forget(file)
 
+    async def _open_network(self, state: ShellState) -> None:
+        """Before the first command: the network of the session's own, where hosts are asked about."""
+        border, confined = self._options.border, self._confinement
+        if border is None or confined is None or border.network != "ask" or confined.level != "full":
+            return
+        from hermes.tools.environments.call_clocks import CallClocks  # paid by who has it
+        from hermes.tools.environments.session_border import own_network
+
+        self._clocks = CallClocks()
+
+        environ = self._options.person if self._options.person is not None else self._options.env
+        made = await own_network(self._supervisor, border, confined, environ, (state.own, self._run_blocking))
+        self._network, self._confinement = made.network, made.confinement
+        self.sandbox_note = self.sandbox_note or made.note
+
+    async def _ask_for_host(self, wish: "HostWish") -> "HostAnswer":
+        from hermes.tools.network.host_desk import HostAnswer
+
+        if self._network_call is None or self._clocks is None:
+            return HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and nobody can be asked here")
+        with self._clocks.standing_still():
+            return await self._network_call.ask(wish)
+
     def _git_variables(self) -> Mapping[str, str]:
         """What lets git inside find its way out, with somebody there to answer on this loop."""
+        if self._network is not None:
+            self._network.asks(self._ask_for_host)
         if self._git is None:
             return {}
         self._git.attend()
@@ -497,6 +562,8 @@ class LocalEnvironment:
 
         state = await self._ready()
         self._git_variables()
+        if self._network is not None:
+            self._network.watch_ports()
         snapshot = await self._run_blocking(state.present)
         settings = "PYTHONUNBUFFERED=1 TERM=xterm-256color" if order.pty else "PYTHONUNBUFFERED=1"
         command, taken_up = FIRST_FILE, FIRST_FILE + 1

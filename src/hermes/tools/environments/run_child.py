@@ -1,11 +1,13 @@
 """Run a started child to its end within its time, keeping what it prints; whatever happens, nothing of it stays."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
 from hermes.seams import Child, ExecResult
+from hermes.tools.environments.call_clocks import CallClocks
 from hermes.tools.environments.output_spool import Spool
 from hermes.tools.supervisor.threads import RunBlocking
 
@@ -36,18 +38,24 @@ class Ended(NamedTuple):
 
 
 async def run_child(
-    child: Child, spool: Spool, limit_s: float | None, run_blocking: RunBlocking, end: End | None = None
+    child: Child,
+    spool: Spool,
+    limit_s: float | None,
+    run_blocking: RunBlocking,
+    end: End | None = None,
+    clocks: CallClocks | None = None,
 ) -> Ended:
     """Read `child` into `spool` until it ends or `limit_s` has passed; then it is stopped, and that is no error.
 
     A cancellation stops the child and passes on. The child is released in every case. `end` stops what the child only
-    stands for: the command on the other side of an ssh connection.
+    stands for: the command on the other side of an ssh connection. `clocks` may stop the time meanwhile.
     """
     try:
         try:
-            async with asyncio.timeout(limit_s):
-                await _read(child, spool, run_blocking)
-                return Ended(_code(await child.wait()), timed_out=False)
+            async with asyncio.timeout(limit_s) as clock:
+                with clocks.counted(clock) if clocks is not None else contextlib.nullcontext():
+                    await _read(child, spool, run_blocking)
+                    return Ended(_code(await child.wait()), timed_out=False)
         except TimeoutError:
             if end is not None:
                 await end()

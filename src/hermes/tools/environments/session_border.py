@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -21,6 +21,9 @@ from hermes.tools.supervisor.threads import RunBlocking
 
 if TYPE_CHECKING:
     from hermes.tools.environments.local import Border
+    from hermes.tools.network.session_network import SessionNetwork
+
+_NO_ASKING = "the network is off, since terminal.network: ask cannot be held here: {}"
 
 
 @runtime_checkable
@@ -53,6 +56,9 @@ async def make_border(
         elif found.level == "files" and border.level == "auto":
             note = f"commands are confined at level files: {found.why}"
     request = border.request if border is not None else PlanRequest(workspace=workspace)
+    if border is not None and border.network == "ask" and found.level != "full":
+        request = structs.replace(request, network=not border.is_network_said)
+        note = note or (_NO_ASKING.format("level files") if found.level == "files" and border.is_network_said else "")
     try:
         if found.level != "full" and request.hermes_home and isinstance(supervisor, NotesItself):
             await run_blocking(supervisor.note_in, Path(request.hermes_home) / "run")
@@ -65,8 +71,43 @@ async def make_border(
     if request.caches:
         await run_blocking(_make_caches, request)
     confined = await run_blocking(plan, request, found)
+    if border is not None and border.network == "ask" and found.level == "full":
+        confined = structs.replace(confined, without=(*confined.without, *places.PROXY_VARIABLES))
     protected = await run_blocking(_protected_files, confined)
     return MadeBorder(state=state, confinement=confined, protected=protected, note=note)
+
+
+class OwnNetwork(Struct, frozen=True, kw_only=True):
+    """A session's own network and the confinement of programs that have it; without one, `note` says why."""
+
+    network: "SessionNetwork | None"
+    confinement: Confinement
+    note: str = ""
+
+
+async def own_network(
+    supervisor: Supervisor,
+    border: "Border",
+    confined: Confinement,
+    environ: Mapping[str, str],
+    ways: tuple[Path, RunBlocking],
+) -> OwnNetwork:
+    """Open it, before the first command. Where none can be had, nothing is pretended: it is off, or as by default."""
+    from hermes.tools.network.open_network import open_network, wishes_of
+    from hermes.tools.network.space import MakesNetworks
+
+    folder, run_blocking = ways
+    wishes = await run_blocking(wishes_of, border.network_hosts, border.network_local, confined, environ)
+    try:
+        if not isinstance(supervisor, MakesNetworks):
+            raise ToolError("this supervisor makes no namespaces")
+        network, wider = await open_network(supervisor, confined, wishes, folder, run_blocking)
+    except ToolError as error:
+        if border.is_network_said:
+            return OwnNetwork(network=None, confinement=confined, note=_NO_ASKING.format(error))
+        is_open = structs.replace(confined, network=True)
+        return OwnNetwork(network=None, confinement=is_open, note=f"the network is open: {error}")
+    return OwnNetwork(network=network, confinement=wider)
 
 
 def with_folder(

@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,8 @@ class ProcessSupervisor:
             with theirs:
                 child = CallChild(line, pipes, self._forget)
                 try:
-                    await self._link.send(self._request(spec, confine), [theirs.fileno(), *given[:3], *spec.pass_fds])
+                    fds = [theirs.fileno(), *given[:3], *spec.pass_fds, *_namespaces(spec.confinement)]
+                    await self._link.send(self._request(spec, confine), fds)
                 except BaseException:
                     child.release()
                     raise
@@ -109,10 +111,21 @@ class ProcessSupervisor:
         child = CallChild(line, Pipes(nothing, None, None), lambda _: None)
         try:
             with theirs:
-                await self._link.send(marked, [theirs.fileno()])
+                await self._link.send(marked, [theirs.fileno(), *_namespaces(confinement)])
             return (await child.started()).pid
         finally:
             child.release()
+
+    async def network(self, wanted: dict[str, object], namespaces: Sequence[int] = ()) -> socket.socket:
+        """Have a network namespace made, or more sockets in one; what comes over the line is theirs to read."""
+        line, theirs = socket.socketpair(socket.AF_UNIX, SOCKET_KIND)
+        try:
+            with theirs:
+                await self._link.send({"network": wanted}, [theirs.fileno(), *namespaces])
+        except BaseException:
+            line.close()
+            raise
+        return line
 
     def note_in(self, folder: Path) -> None:
         """Have the next start on the home of `folder` look for what is left, should this runtime be killed."""
@@ -165,6 +178,10 @@ class ProcessSupervisor:
     def _forget(self, child: "CallChild") -> None:
         with self._lock:
             self._children.discard(child)
+
+
+def _namespaces(confinement: AnyConfinement | None) -> tuple[int, ...]:
+    return confinement.namespaces if isinstance(confinement, Confinement) and confinement.level == "full" else ()
 
 
 def _streams(spec: SpawnSpec) -> "tuple[Pipes, list[int]]":

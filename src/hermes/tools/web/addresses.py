@@ -117,7 +117,7 @@ def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str],
     for text in found:
         address = ip_address(text.partition("%")[0])
         meant = real_address(address)
-        if _is_public(meant):
+        if is_public(meant):
             continue
         is_private = True
         if rules.names(host, port, meant):
@@ -127,10 +127,16 @@ def check_addresses(url: str, place: tuple[str, str, int], found: Sequence[str],
     return FetchTarget(url, scheme, host, port, tuple(found), is_private)
 
 
-def _is_public(address: Address) -> bool:
+def is_public(address: Address) -> bool:
+    """Whether it is one that anybody may be sent to."""
     if address in _METADATA or address.is_multicast or not address.is_global:
         return False
     return address not in _RELAYS if isinstance(address, IPv4Address) else address in _GLOBAL_V6
+
+
+def is_metadata(address: Address) -> bool:
+    """Whether a machine's own credentials may be served there, or it is no address of one host at all."""
+    return address in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified
 
 
 def numeric(host: str) -> str | None:

@@ -63,6 +63,10 @@ def answer(cli: Cli, wish: Wish) -> int:
         from hermes.host.added_folders import with_added_folders  # rare
 
         settings = with_added_folders(settings, wish.add_dirs)
+    if wish.allow_hosts:
+        from hermes.host.added_hosts import with_added_hosts  # rare
+
+        settings = with_added_hosts(settings, wish.allow_hosts)
     session_id = None
     if wish.resume is not None or wish.continue_ is not None:
         from hermes.surfaces.cli.chat.resume import resumed_session  # for who goes on

@@ -38,6 +38,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     checkpoints: bool = False
     worktree: bool = False
     add_dirs: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
     accept_hooks: bool = False
     ignore_rules: bool = False
     ignore_user_config: bool = False
@@ -116,6 +117,7 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         checkpoints=bool(options.get("checkpoints")),
         worktree=bool(options.get("worktree")),
         add_dirs=tuple(options.get("add_dirs") or ()),
+        allow_hosts=tuple(options.get("allow_hosts") or ()),
         accept_hooks=bool(options.get("accept_hooks")),
         ignore_rules=bool(options.get("ignore_rules")),
         ignore_user_config=bool(options.get("ignore_user_config")),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.tools.environments.local import LocalEnvironment
 
 Result = TypeVar("Result")
+_MOST_HOSTS = 40
 
 
 @click.group("sandbox", cls=Menu, invoke_without_command=True)
@@ -32,7 +33,7 @@ def sandbox(ctx: click.Context) -> None:
 @click.pass_obj
 def show(cli: Cli, as_json: bool = False) -> None:
     """Show the level, what may be written, what is protected or hidden, and who holds which limit."""
-    facts = _run(cli, _described)
+    facts = {**_run(cli, _described), "hosts": _hosts(cli)}
     if as_json:
         cli.out.json(facts)
         return
@@ -102,7 +103,7 @@ def try_(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
 
 
 async def _described(environment: "LocalEnvironment") -> dict[str, Any]:
-    return described(await environment.confinement())
+    return {**described(await environment.confinement()), "network": await environment.reach()}
 
 
 def described(confined: "Confinement") -> dict[str, Any]:
@@ -140,6 +141,21 @@ def described(confined: "Confinement") -> dict[str, Any]:
     }
 
 
+def _hosts(cli: Cli) -> list[dict[str, Any]]:
+    """What sessions asked to reach, newest last, each host of a session once."""
+    from hermes.surfaces.cli.store import open_sessions
+
+    with open_sessions(cli) as db:
+        rows = db.list_approvals(None) if db else []
+    found = {
+        (str(row["session_id"] or ""), str(row["action"])): str(row["verdict"])
+        for row in rows
+        if row["tool"] == "network"
+    }
+    newest = list(found.items())[-_MOST_HOSTS:]
+    return [{"session_id": one, "host": host, "verdict": verdict} for (one, host), verdict in newest]
+
+
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """The same for a person."""
     level = {
@@ -152,6 +168,9 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         shown = facts[name] or ["nothing"]
         lines += [f"{name if place == 0 else '':<10} {path}" for place, path in enumerate(shown)]
     lines.append(f"network    {facts['network']}")
+    for each in facts.get("hosts", ()):
+        said = "granted" if each["verdict"] == "allow" else "refused"
+        lines.append(f"{'':<10} {said} {each['host']} in session {each['session_id'] or 'none'}")
     lines.append(f"sockets    {', '.join(facts['sockets']) or 'none of the machine'}")
     for name, limit in facts["limits"].items():
         most = f"{limit['most']}, held by the {limit['held_by']}" if limit["most"] else "without limit"

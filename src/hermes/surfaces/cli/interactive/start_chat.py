@@ -39,6 +39,10 @@ def converse(cli: Cli, wish: Wish) -> int:
         from hermes.host.added_folders import with_added_folders  # rare
 
         settings = with_added_folders(settings, wish.add_dirs)
+    if wish.allow_hosts:
+        from hermes.host.added_hosts import with_added_hosts  # rare
+
+        settings = with_added_hosts(settings, wish.allow_hosts)
     session_id = resumed_session(cli, wish)
     loaded, settings = attached_skills(wish.skills, wish.source, settings, cli.out.note)
     paths.made(cli.home)

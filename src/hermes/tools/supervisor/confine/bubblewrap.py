@@ -53,7 +53,7 @@ def mount_plan(confined: Confinement) -> MountPlan:
 def command_line(confined: Confinement, mounts: MountPlan, seccomp_fd: int) -> list[str]:
     """bubblewrap and its words, up to the program's own."""
     words = [confined.bwrap, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL"]
-    if not confined.network:
+    if not confined.network and not confined.namespaces:
         words.append("--unshare-net")
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]

@@ -38,7 +38,8 @@ class Orders:
             filtered = seccomp(unix=True, network=True)
             fd = SECCOMP_FD if filtered else -1
             prefix = bubblewrap.command_line(confined, kept.mounts, fd)
-            return {**made, "prefix": prefix, "seccomp": filtered, "seccomp_fd": fd}
+            entered = len(confined.namespaces)
+            return {**made, "prefix": prefix, "seccomp": filtered, "seccomp_fd": fd, "namespaces": entered}
         return {**made, "grants": kept.grants, "seccomp": seccomp(unix=False, network=confined.network)}
 
     def _of(self, confined: Confinement) -> _Kept:

@@ -34,7 +34,7 @@ def hold(request: start.Request, fds: list[int]) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         _use(str(request.get("in_use", "")))
-        child = Held(request)
+        child = Held(request, start.out_of_the_way(fds, []))
     except OSError as error:
         facts = {"error": error.errno or 0, "text": error.strerror or str(error), "file": str(error.filename or "")}
         line.send(json.dumps(facts).encode())
@@ -61,7 +61,7 @@ def _write(name: str, text: str) -> None:
 class Held:
     """A background child with its log and its input."""
 
-    def __init__(self, request: start.Request) -> None:
+    def __init__(self, request: start.Request, namespaces: list[int]) -> None:
         for name in ("in", "ctl"):
             os.mkfifo(name, 0o600)
         # Opened for both directions, a fifo never reports an end while writers come and go.
@@ -82,12 +82,17 @@ class Held:
         self.code: int | None = None
         self._is_terminal = bool(request.get("pty"))
         self._read, self._write = -1, -1
-        self.pid = self._start(request)
+        self.pid = self._start(request, namespaces)
+        for fd in namespaces:
+            os.close(fd)
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
-    def _start(self, request: start.Request) -> int:
-        from hermes.tools.supervisor.keeper.confined_start import spawn_confined  # loaded in every keeper, here alone
+    def _start(self, request: start.Request, namespaces: list[int]) -> int:
+        from hermes.tools.supervisor.keeper.confined_start import (
+            given_namespaces,
+            spawn_confined,
+        )  # loaded in every keeper, here alone
 
         argv, env, cwd = request["argv"], request["env"], str(request["cwd"])
         assert isinstance(argv, list)
@@ -97,6 +102,7 @@ class Held:
         # In no file: what the child is given to read holds the user's variables.
         texts = [start.in_memory_file(str(text).encode("utf-8", "surrogateescape")) for text in files]
         given = start.out_of_the_way(texts, [])
+        order = given_namespaces(request["confine"], namespaces)
         places = dict(enumerate(given, FIRST_FILE))
         here = os.open(".", os.O_RDONLY)
         os.chdir(cwd)  # noqa: TID251
@@ -106,13 +112,13 @@ class Held:
                 ours, theirs, name = start.open_terminal(rows, columns)
                 self._read, self._write = ours, os.dup(ours)
                 try:
-                    return spawn_confined(argv, env, places, request["confine"], terminal=name)
+                    return spawn_confined(argv, env, places, order, terminal=name)
                 finally:
                     os.close(theirs)
             stdin, self._write = os.pipe()
             self._read, stdout = os.pipe()
             try:
-                return spawn_confined(argv, env, {0: stdin, 1: stdout, 2: stdout, **places}, request["confine"])
+                return spawn_confined(argv, env, {0: stdin, 1: stdout, 2: stdout, **places}, order)
             finally:
                 os.close(stdin)
                 os.close(stdout)

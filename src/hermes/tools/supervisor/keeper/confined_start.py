@@ -14,7 +14,7 @@ import struct
 from typing import NamedTuple
 
 from hermes.tools.supervisor.confine import landlock
-from hermes.tools.supervisor.keeper import cgroups, start
+from hermes.tools.supervisor.keeper import cgroups, network_namespace, start
 
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 24, 22, 38
 _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 28, 47, 4
@@ -37,6 +37,16 @@ class Confining(NamedTuple):
     seccomp: bytes  # applied here; empty when bubblewrap does it
     open_files: int
     drops_capabilities: bool
+    namespaces: list[int]  # of the session's network; empty where it has none of its own
+
+
+def given_namespaces(order: object, fds: list[int]) -> object:
+    """`order` with the descriptors of the session's network; a start that was to get them does not go without."""
+    if not isinstance(order, dict):
+        return order
+    if len(fds) != int(str(order.get("namespaces", 0))):
+        raise PermissionError(1, "the session's network did not come along")
+    return {**order, "network": fds}
 
 
 def spawn_confined(
@@ -76,6 +86,7 @@ def spawn_confined(
             seccomp=b"" if is_full else program,
             open_files=int(limits.get("open_files", 0)),
             drops_capabilities=not is_full,
+            namespaces=list(order.get("network", ())),
         )
         pid = os.fork()
         if pid == 0:
@@ -112,6 +123,9 @@ def _become(file: str, argv: list[str], env: dict[str, str], confining: Confinin
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         _limit(confining)
         cgroups.enter()
+        if confining.namespaces:
+            network_namespace.enter(confining.namespaces)
+            landlock.libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if confining.drops_capabilities:
             _drop_capabilities()
         if confining.ruleset is not None:

@@ -9,8 +9,8 @@ import socket
 import sys
 import time
 
-from hermes.tools.supervisor.keeper import background_child, call, cgroups, start, tree, watcher
-from hermes.tools.supervisor.keeper.confined_start import spawn_confined
+from hermes.tools.supervisor.keeper import background_child, call, cgroups, network_namespace, start, tree, watcher
+from hermes.tools.supervisor.keeper.confined_start import given_namespaces, spawn_confined
 
 _LAST_WAIT_S = call.KILL_LIMIT_S
 
@@ -98,6 +98,9 @@ class Server:
         request = _read_request(fds.pop(0))
         if request.get("held"):
             return self._hold(request, fds)
+        if request.get("network"):
+            self._held.add(network_namespace.serve(request, fds))
+            return None
         line = socket.socket(fileno=fds.pop(0))
         try:
             pid = _start(request, fds)
@@ -238,8 +241,9 @@ def _start(request: start.Request, fds: list[int]) -> int:
     moved = start.out_of_the_way(fds, targets)
     try:
         os.chdir(cwd)  # noqa: TID251 - one thread, and nothing here depends on it
-        places = dict(zip([0, 1, 2, *targets], moved, strict=True))
-        return spawn_confined(argv, env, places, request["confine"])
+        streams = 3 + len(targets)
+        places = dict(zip([0, 1, 2, *targets], moved[:streams], strict=True))
+        return spawn_confined(argv, env, places, given_namespaces(request["confine"], moved[streams:]))
     finally:
         os.chdir("/")  # noqa: TID251
         for fd in moved:

@@ -1,0 +1,102 @@
+"""Which hosts pass without a question: what the person wrote, and what the machine was set up for. Pure."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
+
+from msgspec import Struct
+
+from hermes.errors import ConfigError
+from hermes.tools.network.made_up_names import is_host_name, plain_name
+from hermes.tools.web.addresses import Address, is_metadata, is_public, real_address
+
+_MOST_PORT = 65535
+
+
+class HostRule(Struct, frozen=True):
+    """One entry of `terminal.network_hosts`: a name (`*` for any part), an address or a network; 0 is every port."""
+
+    host: str
+    port: int = 0
+
+    def covers(self, host: str, port: int) -> bool:
+        return self.port in (0, port) and (host == self.host or ("*" in self.host and fnmatchcase(host, self.host)))
+
+    def covers_address(self, address: Address, port: int) -> bool:
+        """Whether it names an address itself, or a network around it."""
+        if self.port not in (0, port):
+            return False
+        try:
+            return address in ip_network(self.host, strict=False)
+        except ValueError:
+            return False
+
+
+class HostRules(Struct, frozen=True):
+    """`named` are the person's own words, which also open what is private; `known` opens public hosts alone."""
+
+    named: tuple[HostRule, ...] = ()
+    known: tuple[HostRule, ...] = ()
+
+    def passes(self, host: str, port: int) -> bool:
+        """Whether nobody needs to be asked about this host."""
+        if any(rule.covers(host, port) for rule in (*self.named, *self.known)):
+            return True
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        return any(rule.covers_address(address, port) for rule in self.named)
+
+    def usable(self, host: str, port: int, found: Sequence[str]) -> list[str]:
+        """The addresses of a granted host that may be connected to: public ones, and private ones that a rule names.
+
+            One that is neither spoils all: a name that leads to both is not what it seems. What serves a machine's own
+        credentials opens by its address alone, never by a name that leads there.
+        """
+        is_named = any(rule.covers(host, port) and "*" not in rule.host for rule in self.named)
+        for text in found:
+            address = real_address(ip_address(text.partition("%")[0]))
+            by_rule = any(rule.covers_address(address, port) for rule in self.named)
+            if not (is_public(address) or by_rule or (is_named and not is_metadata(address))):
+                return []
+        return list(found)
+
+
+def read_rules(entries: Iterable[str]) -> tuple[HostRule, ...]:
+    """The rules of a setting; `ConfigError` for what is no host."""
+    return tuple(read_rule(entry) for entry in entries)
+
+
+def read_rule(entry: str) -> HostRule:
+    """`host`, `*.host`, `host:port`, `192.0.2.1`, `[2001:db8::1]:443` or `10.0.0.0/8`."""
+    text = plain_name(entry.strip())
+    host, port = _split(text)
+    if not 0 <= port <= _MOST_PORT or not (_is_network(host) or is_host_name(host.replace("*", "x"))) or host == "*":
+        raise ConfigError(
+            f"{entry!r} is no host; write a name (example.org), all below one (*.example.org), an address or a "
+            "network, each with or without :PORT"
+        )
+    return HostRule(host, port)
+
+
+def _split(text: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        return host, _port(rest.removeprefix(":")) if rest else 0
+    if text.count(":") == 1:
+        host, _, port = text.partition(":")
+        return host, _port(port)
+    return text, 0
+
+
+def _port(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= 5 else -1
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""Open the network of a session: its namespace, what its programs find in /etc, and who serves it."""
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from hermes.confinement.policy import Bind, Confinement
+from hermes.tools.network.host_rules import HostRules, read_rules
+from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
+from hermes.tools.network.space import MakesNetworks, make_space
+from hermes.tools.network.start_hosts import start_hosts
+from hermes.tools.supervisor.threads import RunBlocking
+
+_RESOLVER = "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n"
+
+
+def wishes_of(
+    hosts: tuple[str, ...], local_ports: tuple[int, ...], confined: Confinement, environ: Mapping[str, str]
+) -> NetworkWishes:
+    """What passes in this session. Blocking; do it before the first command."""
+    known = start_hosts(confined.workspace, confined.home, environ)
+    here = tuple(rule.port for rule in known if rule.host in ("127.0.0.1", "localhost"))  # an index on this machine
+    return NetworkWishes(rules=HostRules(named=read_rules(hosts), known=known), local_ports=(*local_ports, *here))
+
+
+async def open_network(
+    supervisor: MakesNetworks, confined: Confinement, wishes: NetworkWishes, folder: Path, run_blocking: RunBlocking
+) -> tuple[SessionNetwork, Confinement]:
+    """The network, served, and the confinement of programs that are to have it; `ToolError` where none can be had.
+
+    `folder` is one that the session's programs may read and not write.
+    """
+    binds = await run_blocking(_etc, folder)
+    space = await make_space(supervisor)
+    network = SessionNetwork(space, supervisor, wishes)
+    await run_blocking(network.start)
+    return network, structs.replace(confined.with_binds(*binds), namespaces=space.namespaces)
+
+
+def _etc(folder: Path) -> list[Bind]:
+    """How names are found inside: here, and never in a list of the machine's."""
+    name = socket.gethostname()
+    texts = {
+        "/etc/resolv.conf": _RESOLVER,
+        "/etc/hosts": f"127.0.0.1 localhost {name}\n::1 localhost ip6-localhost ip6-loopback\n",
+    }
+    binds = []
+    for place, text in texts.items():
+        real = os.path.realpath(place)
+        if os.path.isfile(real):  # noqa: PTH113 - without the file, a program asks 127.0.0.1 by itself
+            source = folder / Path(place).name
+            source.write_text(text)
+            binds.append(Bind(str(source), real))
+    return binds

@@ -1,0 +1,387 @@
+"""Serve a session's network from the runtime: names, connections, ports of either loopback. One thread, one loop.
+
+Programs resolve every name here and get an address that leads back here, so each connection comes with the name it was
+meant for. No name is looked up and no packet sent for a host before it is granted.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from hermes.errors import ToolError
+from hermes.tools.network import dns_message, proxy_words
+from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
+from hermes.tools.network.host_rules import HostRules
+from hermes.tools.network.local_ports import LocalPorts
+from hermes.tools.network.made_up_names import MadeUpNames, is_host_name, plain_name
+from hermes.tools.network.relay import fit, refuse, relay
+from hermes.tools.network.space import LOW_PORTS, PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
+from hermes.tools.network.wish import HostWish, meant_to_send, program_of
+from hermes.tools.supervisor.threads import in_daemon_thread
+from hermes.tools.web.addresses import look_up, numeric
+
+log = logging.getLogger(__name__)
+# Beside the low ones: listened on for each name at its own address, where a server of the session that takes every
+# address is not in the way. Ports on which people develop are left to their servers.
+HIGH_PORTS = (1433, 3306, 5432, 5671, 6379, 6443, 8443, 8883, 9092, 9418, 11371, 27017)
+_NAMES_WITH_HIGH_PORTS = 48
+_CONNECT_LIMIT_S = 15.0
+_FIRST_WORDS_S = 30.0
+_PEEK = 2048
+_MOST_CONNECTIONS = 1000
+_NOBODY = HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and no call is there to ask within")
+
+
+class NetworkWishes(Struct, frozen=True, kw_only=True):
+    """What the settings say about a session's network."""
+
+    rules: HostRules = HostRules()
+    local_ports: tuple[int, ...] = ()
+    lookup: Callable[[str, int], Any] = look_up
+
+
+class SessionNetwork:
+    """One session's network, from the first command to the end of the session."""
+
+    def __init__(self, space: NetworkSpace, supervisor: MakesNetworks, wishes: NetworkWishes) -> None:
+        self.space = space
+        self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports))
+        self.ports = LocalPorts(space, self.desk)
+        self.ports.refill = self._refill_soon
+        self._supervisor = supervisor
+        self._wishes = wishes
+        self._names = MadeUpNames()
+        self._named_listeners = 0
+        self._listeners: list[socket.socket] = []
+        self._connections: set[socket.socket] = set()
+        self._asker: tuple[asyncio.AbstractEventLoop, AskHost] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._over: asyncio.Event | None = None
+        self._is_refilled = True
+
+    # -- from the session's own loop -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to serve; returns when that is so."""
+        is_served = threading.Event()
+        threading.Thread(target=lambda: asyncio.run(self._serve(is_served)), name="hermes-network", daemon=True).start()
+        is_served.wait(10.0)
+
+    def asks(self, ask: AskHost) -> None:
+        """Who is asked about hosts from now on, on the running loop; a new call begins."""
+        self._asker = asyncio.get_running_loop(), ask
+        self._call(self.desk.begin_call)
+        self._call(self._offer_services)
+
+    def watch_ports(self) -> None:
+        """A background process was started: offer what it listens on to the person."""
+        self._call(self.ports.watch)
+
+    def lines(self) -> tuple[str, ...]:
+        """What came of it so far, for a person."""
+        told = [f"granted    {place} ({why})" for place, why in sorted(self.desk.granted.items())]
+        told += [f"refused    {place} ({why})" for place, why in sorted(self.desk.refused.items())]
+        told += [f"offered    {where}" for _, where in sorted(self.ports.offered.items())]
+        return tuple(told)
+
+    def close(self) -> None:
+        """Serve nobody any more."""
+        if self._over is not None:
+            self._call(self._over.set)
+
+    def _call(self, function: Callable[[], object]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # closed just now
+                self._loop.call_soon_threadsafe(function)
+
+    # -- on the network's loop ---------------------------------------------------------------------------------------
+
+    async def _serve(self, is_served: threading.Event) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for word, bound in self.space.bound.items():
+                    self._attend(word, bound)
+                self._offer_services()
+                served = self._group.create_task(self.ports.serve(self._spawn))
+                is_served.set()
+                await self._over.wait()
+                served.cancel()
+                for task in asyncio.all_tasks():
+                    if task is not asyncio.current_task():
+                        task.cancel()
+        finally:
+            is_served.set()
+            for each in (*self._listeners, *self._connections):  # also what was taken and not yet looked at
+                each.close()
+            self.ports.close()
+            self.space.close()
+
+    def _attend(self, word: str, bound: socket.socket) -> None:
+        assert self._loop is not None
+        bound.setblocking(False)
+        kind, _, port = word.split()
+        if kind == "udp":
+            self._loop.add_reader(bound, self._answer_datagram, bound)
+        elif port == "53":
+            self._loop.add_reader(bound, self._accept, bound, self._answer_stream)
+        elif int(port) == PROXY_PORT:
+            self._loop.add_reader(bound, self._accept, bound, self._lead)
+        else:
+            self._loop.add_reader(bound, self._accept, bound, self._carry)
+
+    def _listen(self, host: str, port: int) -> None:
+        made = self.space.listen(host, port)
+        if made is not None:
+            assert self._loop is not None
+            self._listeners.append(made)
+            self.ports.own.add((host, port))
+            self._loop.add_reader(made, self._accept, made, self._carry)
+        self._refill_soon()
+
+    def _refill_soon(self) -> None:
+        if self.space.few_left and self._is_refilled:
+            self._is_refilled = False
+            self._spawn(self._refill)
+
+    async def _refill(self) -> None:
+        try:
+            await more_sockets(self._supervisor, self.space)
+        except ToolError as error:
+            log.warning("%s", error)
+        finally:
+            self._is_refilled = True
+
+    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        assert self._group is not None
+        self._group.create_task(self._guarded(work, args))
+
+    async def _guarded(self, work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
+        try:
+            await work(*args)
+        except (OSError, EOFError, TimeoutError) as error:
+            log.debug("a connection ended: %s", error)
+        except Exception:  # the border to programs inside: a failure of one connection ends that connection
+            log.exception("a connection of the session's network failed")
+
+    def _accept(self, listener: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                refuse(connection)
+                return
+            self._connections.add(connection)
+            self._spawn(self._held, fit(connection), then)
+
+    async def _held(
+        self, connection: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]
+    ) -> None:
+        try:
+            await then(connection)
+        finally:
+            self._connections.discard(connection)
+            if connection.fileno() >= 0:
+                refuse(connection)
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _answer_datagram(self, bound: socket.socket) -> None:
+        for _ in range(64):
+            try:
+                message, sender = bound.recvfrom(4096)
+                bound.sendto(self._answered(message), sender)
+            except OSError:
+                return
+
+    async def _answer_stream(self, connection: socket.socket) -> None:
+        async with asyncio.timeout(_FIRST_WORDS_S):
+            while True:
+                size = int.from_bytes(await _exactly(connection, 2), "big")
+                text = self._answered(await _exactly(connection, size))
+                await _loop().sock_sendall(connection, len(text).to_bytes(2, "big") + text)
+
+    def _answered(self, message: bytes) -> bytes:
+        question = dns_message.read_question(message)
+        if question is None:
+            return dns_message.refusal(message)
+        name = plain_name(question.name)
+        if name == "localhost" or name.endswith(".localhost"):
+            return dns_message.answer(question, bytes((127, 0, 0, 1)) if question.kind == dns_message.A else None)
+        if name.endswith((".in-addr.arpa", ".ip6.arpa")):
+            return dns_message.answer(question, error=dns_message.NO_SUCH_NAME)
+        made = self._address(name)
+        if made is None:
+            return dns_message.answer(question, error=dns_message.NO_SUCH_NAME)
+        return dns_message.answer(question, socket.inet_aton(made) if question.kind == dns_message.A else None)
+
+    def _address(self, name: str) -> str | None:
+        found = self._names.address_of(name)
+        if found is None:
+            return None
+        address, is_new = found
+        if is_new:
+            self.space.lead_here(address)
+            rules = self._wishes.rules
+            ports = {rule.port for rule in (*rules.named, *rules.known) if rule.port and rule.covers(name, rule.port)}
+            if self._named_listeners < _NAMES_WITH_HIGH_PORTS:
+                self._named_listeners += 1
+                ports |= set(HIGH_PORTS)
+            for port in sorted(ports - set(LOW_PORTS)):
+                self._listen(address, port)
+        return address
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    async def _carry(self, connection: socket.socket) -> None:
+        """A connection to a made-up address, or to our own loopback in the namespace."""
+        address, port = connection.getsockname()[:2]
+        name = self._names.name_of(address)
+        if name is not None:
+            await self._reach(connection, name, port, b"", b"")
+        elif address.startswith("127.") and port >= 1024:
+            await self._reach_local(connection, port)
+        else:
+            refuse(connection)
+
+    async def _lead(self, connection: socket.socket) -> None:
+        """A connection to the proxy's port."""
+        loop = _loop()
+        try:
+            async with asyncio.timeout(_FIRST_WORDS_S):
+                asked = await proxy_words.read_request(
+                    lambda size: _exactly(connection, size), lambda text: loop.sock_sendall(connection, text)
+                )
+        except proxy_words.NotUnderstood as wrong:
+            await loop.sock_sendall(connection, wrong.answer)
+            connection.close()
+            return
+        host = self._names.name_of(asked.host) or numeric(asked.host) or asked.host
+        is_own = host == "localhost" or host.startswith("127.")
+        if is_own or not (is_host_name(host) or numeric(host)):
+            await loop.sock_sendall(connection, asked.refused)  # their own loopback needs no proxy
+            connection.close()
+            return
+        await self._reach(connection, host, asked.port, asked.led, asked.refused)
+
+    async def _reach(self, connection: socket.socket, host: str, port: int, led: bytes, refused: bytes) -> None:
+        answer = await self.desk.may_reach(host, port, lambda: self._ask(connection, HostWish(host=host, port=port)))
+        other = await self._connected(host, port) if answer.allowed else None
+        if other is None:
+            if refused:
+                await _loop().sock_sendall(connection, refused)
+            refuse(connection)
+            return
+        with contextlib.closing(other):
+            if led:
+                await _loop().sock_sendall(connection, led)
+            await relay(connection, other)
+            connection.close()
+
+    async def _reach_local(self, connection: socket.socket, port: int) -> None:
+        wish = HostWish(host="127.0.0.1", port=port, kind="local")
+        answer = await self.desk.may_reach_local(port, lambda: self._ask(connection, wish))
+        if not answer.allowed:
+            refuse(connection)
+            return
+        with contextlib.closing(socket.socket()) as other:
+            await _loop().sock_connect(fit(other), ("127.0.0.1", port))
+            await relay(connection, other)
+            connection.close()
+
+    async def _connected(self, host: str, port: int) -> socket.socket | None:
+        """A connection to a granted host, at an address that was looked at; None when there is none, which is told."""
+        place = f"{host}:{port}"
+        found = [host] if numeric(host) == host else await in_daemon_thread(self._wishes.lookup, host, port)
+        usable = self._wishes.rules.usable(host, port, found)
+        if found and not usable:
+            self.desk.refused.setdefault(place, "it leads to a private address")
+            self.desk.note(
+                f"the network refused {place}: it leads to an address that is not public "
+                f"(the user can grant it: terminal.network_hosts: [{host}])"
+            )
+            return None
+        why = "the name is not known" if not found else ""
+        for address in usable:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            other = fit(socket.socket(family, socket.SOCK_STREAM))
+            try:
+                async with asyncio.timeout(_CONNECT_LIMIT_S):
+                    await _loop().sock_connect(other, (address, port))
+            except (OSError, TimeoutError) as error:
+                other.close()
+                why = getattr(error, "strerror", None) or str(error) or "no answer in time"
+            except BaseException:
+                other.close()
+                raise
+            else:
+                return other
+        self.desk.note(f"{place} could not be reached from this machine: {why}")
+        return None
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    async def _ask(self, connection: socket.socket, wish: HostWish) -> HostAnswer:
+        """The person's word, asked on the loop of the session's call."""
+        if self._asker is None or self._asker[0].is_closed():
+            return _NOBODY
+        loop, ask = self._asker
+        who = await in_daemon_thread(self._program, connection)
+        first = b""
+        with contextlib.suppress(OSError):
+            first = connection.recv(_PEEK, socket.MSG_PEEK)
+        full = HostWish(host=wish.host, port=wish.port, kind=wish.kind, who=who, sends=meant_to_send(who, first))
+        try:
+            asked = asyncio.run_coroutine_threadsafe(_awaited(ask(full)), loop)
+            return await asyncio.wrap_future(asked)
+        except (RuntimeError, concurrent.futures.CancelledError):  # the call is over, and its loop may be
+            return _NOBODY
+
+    def _program(self, connection: socket.socket) -> str:
+        try:
+            return program_of(self.space.inode_of(connection.getpeername()[1]))
+        except OSError:
+            return ""
+
+    def _offer_services(self) -> None:
+        """Listen for the ports of the machine's own loopback that may be asked for, and for no others."""
+        wanted = self.ports.services()
+        for listener in [each for each in self._listeners if each.getsockname()[0] == "127.0.0.1"]:
+            port = listener.getsockname()[1]
+            if port not in wanted:
+                self._loop_of().remove_reader(listener)
+                self._listeners.remove(listener)
+                self.ports.own.discard(("127.0.0.1", port))
+                listener.close()
+        for port in wanted:
+            if ("127.0.0.1", port) not in self.ports.own:
+                self._listen("127.0.0.1", port)
+
+    def _loop_of(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None
+        return self._loop
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def _awaited(waiting: Awaitable[HostAnswer]) -> HostAnswer:
+    return await waiting
+
+
+async def _exactly(connection: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        part = await _loop().sock_recv(connection, size - len(found))
+        if not part:
+            raise EOFError
+        found += part
+    return bytes(found)

@@ -1,0 +1,196 @@
+"""A session's network namespace as the runtime holds it: descriptors and sockets of it, and nothing that runs there."""
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hermes.errors import ToolError
+
+DNS_PLACES = ("127.0.0.1", "127.0.0.53")
+PROXY_PORT = 1080
+# No program of a session can listen below 1024, so these are in nobody's way.
+LOW_PORTS = (21, 22, 25, 43, 80, 110, 143, 389, 443, 465, 563, 587, 636, 853, 873, 989, 990, 993, 995)
+_SPARE = 96
+FEW_LEFT = 32
+_SPARE_V6 = 8
+FEW_V6_LEFT = 2
+_ANSWER_LIMIT_S = 10.0
+_ROUTE_ADD, _REQUEST_ACK_CREATE = 24, 0x1 | 0x4 | 0x400
+_TABLE_LOCAL, _BY_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
+_DESTINATION, _OUT_OVER = 1, 4
+_LOOPBACK = 1  # the number of the interface in every namespace
+_LISTENS = "0A"
+_FILE_EXISTS = 17
+
+
+@runtime_checkable
+class MakesNetworks(Protocol):
+    """A supervisor whose keeper makes network namespaces and sockets in them."""
+
+    async def network(self, wanted: dict[str, object], namespaces: Sequence[int] = ()) -> socket.socket: ...
+
+
+class Listening(NamedTuple):
+    """Where a program waits for connections."""
+
+    host: str
+    port: int
+    inode: int
+
+
+class NetworkSpace:
+    """What was made in the namespace. Whoever asked for it closes it."""
+
+    def __init__(self, made: list[tuple[str, int]]) -> None:
+        found = dict(made)
+        self.namespaces = tuple(found[name] for name in ("user", "net") if name in found)
+        self._tables = [found[name] for name in ("tcp", "tcp6") if name in found]
+        self._netlink = socket.socket(fileno=found["netlink"])
+        self.bound = {word: socket.socket(fileno=fd) for word, fd in made if " " in word}
+        self._spare: list[socket.socket] = []
+        self._spare_v6: list[socket.socket] = []
+        self.take_in(made)
+
+    @property
+    def few_left(self) -> bool:
+        """Whether more sockets should be made."""
+        return len(self._spare) < FEW_LEFT or len(self._spare_v6) < FEW_V6_LEFT
+
+    def take_in(self, made: Iterable[tuple[str, int]]) -> None:
+        """Keep further spare sockets."""
+        for word, fd in made:
+            if word in ("spare", "spare6"):
+                (self._spare if word == "spare" else self._spare_v6).append(socket.socket(fileno=fd))
+
+    def spare(self, *, is_v6: bool = False) -> socket.socket | None:
+        """A socket in the namespace that is neither bound nor connected; the caller closes it."""
+        kept = self._spare_v6 if is_v6 else self._spare
+        return kept.pop() if kept else None
+
+    def listen(self, host: str, port: int) -> socket.socket | None:
+        """A socket that listens there; None when a program of the session does already."""
+        made = self.spare()
+        if made is None:
+            return None
+        try:
+            made.bind((host, port))
+            made.listen(64)
+        except OSError:
+            made.close()
+            return None
+        made.setblocking(False)
+        return made
+
+    def lead_here(self, address: str) -> None:
+        """Route one made-up address to the namespace itself; until then it has no route."""
+        route = struct.pack(
+            "=BBBBBBBBI", socket.AF_INET, 32, 0, 0, _TABLE_LOCAL, _BY_STATIC, _SCOPE_HOST, _TYPE_LOCAL, 0
+        )
+        route += struct.pack("=HH4s", 8, _DESTINATION, socket.inet_aton(address))
+        route += struct.pack("=HHI", 8, _OUT_OVER, _LOOPBACK)
+        self._netlink.send(struct.pack("=IHHII", 16 + len(route), _ROUTE_ADD, _REQUEST_ACK_CREATE, 1, 0) + route)
+        (code,) = struct.unpack_from("=i", self._netlink.recv(4096), 16)
+        if code not in (0, -_FILE_EXISTS):
+            raise OSError(-code, f"no route to {address}: {os.strerror(-code)}")
+
+    def listening(self) -> list[Listening]:
+        """Who listens in the namespace, ourselves among them."""
+        return [each for fd in self._tables for each in listening_in(_whole(fd))]
+
+    def inode_of(self, port: int) -> int:
+        """The socket of the program that connects from this port; 0 when it is gone."""
+        for fd in self._tables:
+            for row in _rows(_whole(fd)):
+                if int(row[1].rpartition(":")[2], 16) == port and row[3] != _LISTENS and int(row[9]):
+                    return int(row[9])
+        return 0
+
+    def close(self) -> None:
+        for each in (*self.bound.values(), *self._spare, *self._spare_v6, self._netlink):
+            each.close()
+        self._spare.clear()
+        self._spare_v6.clear()
+        for fd in (*self._tables, *self.namespaces):
+            os.close(fd)
+        self._tables, self.namespaces = [], ()
+
+
+async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
+    """A new namespace with the sockets that every session needs; `ToolError` where none can be had."""
+    bound = [f"udp {host} 53" for host in DNS_PLACES] + ["tcp 0.0.0.0 53", f"tcp 127.0.0.1 {PROXY_PORT}"]
+    bound += [f"tcp 0.0.0.0 {port}" for port in LOW_PORTS]
+    return NetworkSpace(await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6}))
+
+
+async def more_sockets(supervisor: MakesNetworks, space: NetworkSpace) -> None:
+    """Have further spare sockets made."""
+    space.take_in(await _asked(supervisor, {"bound": [], "spare": _SPARE, "spare6": _SPARE_V6}, space.namespaces))
+
+
+async def _asked(
+    supervisor: MakesNetworks, wanted: dict[str, object], namespaces: Sequence[int] = ()
+) -> list[tuple[str, int]]:
+    import asyncio  # the tables above are read without
+
+    line = await supervisor.network(wanted, namespaces)
+    made: list[tuple[str, int]] = []
+    loop = asyncio.get_running_loop()
+    line.setblocking(False)
+    try:
+        async with asyncio.timeout(_ANSWER_LIMIT_S):
+            while True:
+                readable = loop.create_future()
+                loop.add_reader(line, _settle, readable)
+                try:
+                    await readable
+                finally:
+                    loop.remove_reader(line)
+                text, fds, _, _ = socket.recv_fds(line, 65536, 256, socket.MSG_CMSG_CLOEXEC)
+                told = json.loads(text) if text else {"error": "the keeper is gone"}
+                if "error" in told:
+                    raise ToolError(f"the session's network could not be made: {told['error']}")
+                if "over" in told:
+                    return made
+                made += zip(told["made"], fds, strict=True)
+    except BaseException:
+        for _, fd in made:
+            os.close(fd)
+        raise
+    finally:
+        line.close()
+
+
+def listening_in(table: str) -> list[Listening]:
+    """The listening sockets in the text of /proc/net/tcp or tcp6."""
+    found = []
+    for row in _rows(table):
+        if row[3] == _LISTENS:
+            host, _, port = row[1].rpartition(":")
+            found.append(Listening(_address(host), int(port, 16), int(row[9])))
+    return found
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [row for line in table.splitlines()[1:] if len(row := line.split()) > 9]
+
+
+def _address(text: str) -> str:
+    """The kernel writes addresses as words in the processor's own order."""
+    words = b"".join(struct.pack("=I", int(text[place : place + 8], 16)) for place in range(0, len(text), 8))
+    return socket.inet_ntop(socket.AF_INET if len(words) == 4 else socket.AF_INET6, words)
+
+
+def _whole(fd: int) -> str:
+    os.lseek(fd, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(fd, 65536):
+        parts.append(part)
+    return b"".join(parts).decode("ascii", "replace")
+
+
+def _settle(future: "asyncio.Future[None]") -> None:  # type: ignore[name-defined]  # noqa: F821
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,225 @@
+"""What a session's own network does for commands, case by case: run in a room, where the network is the room's own.
+
+`python -m tests.tools.network.cases NAME`; `test_session_network.py` runs each.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from hermes.confinement.plan import PlanRequest
+from hermes.scope import TurnScope
+from hermes.seams import Action, Decision
+from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
+from hermes.tools.network.ask_host import NetworkCall
+from hermes.tools.network.host_desk import MOST_QUESTIONS
+from hermes.tools.supervisor.supervisor import ProcessSupervisor
+from tests.border import room, run_room
+
+ALLOWED = Decision(allowed=True)
+
+
+class Person:
+    """A gate whose person answers as they are told to, when they are let."""
+
+    def __init__(self, **decision: Any) -> None:
+        self.asked: list[Action] = []
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self._decision = Decision(**decision)
+
+    async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        self.asked.append(action)
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return self._decision
+
+
+@asynccontextmanager
+async def environment(folder: Path, person: Person | None = None, **more: Any) -> AsyncIterator[LocalEnvironment]:
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    request = PlanRequest(workspace=str(work), home=str(folder), network=False)
+    border = Border(mode="on", level="full", request=request, network="ask", is_network_said=True, **more)
+    supervisor = ProcessSupervisor()
+    made = LocalEnvironment(
+        supervisor, str(work), LocalOptions(env={"PATH": os.environ["PATH"], "HOME": str(folder)}, border=border)
+    )
+    try:
+        if person is not None:
+            call = Action(kind="command", tool="terminal", text="the command", session_id="s")
+            made.asks_for_hosts(NetworkCall(person, call, TurnScope()))
+        await made.execute("true", ALLOWED, TurnScope())
+        network = made.network
+        assert network is not None
+        # Names of these tests are known nowhere: they lead to this machine's loopback.
+        network._wishes = structs.replace(network._wishes, lookup=lambda *_: ("127.0.0.1",))
+        yield made
+    finally:
+        await made.close()
+        await supervisor.close()
+
+
+@contextmanager
+def server(text: bytes = b"words of the server") -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + text)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+async def a_host_that_a_rule_names_is_reached_without_a_question(tmp_path: Path) -> None:
+    person = Person(allowed=False)
+    with server() as port:
+        async with environment(tmp_path, person, network_hosts=(f"api.test:{port}",)) as made:
+            result = await made.execute(f"curl -sS http://api.test:{port}/", ALLOWED, TurnScope())
+    assert (result.output, result.notes, person.asked) == ("words of the server", (), [])
+
+
+async def a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        for _ in range(2):
+            result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
+            assert result.exit_code != 0
+            assert any(
+                "refused evil.test:80: not now" in note and "--allow-host evil.test" in note for note in result.notes
+            )
+        assert any("refused    evil.test:80" in line for line in made.network_lines)
+    assert [action.text for action in person.asked] == ["evil.test:80"]
+    assert "curl -sS -m 5 http://evil.test/" in str(person.asked[0].details["why"])
+
+
+async def the_clock_of_the_command_stands_still_while_a_person_thinks(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    person.may_answer.clear()
+    async with environment(tmp_path, person) as made, asyncio.TaskGroup() as group:
+        run = group.create_task(
+            made.execute("curl -sS http://slow.test/; echo went on", ALLOWED, TurnScope(), timeout_s=1.0)
+        )
+        async with asyncio.timeout(20):
+            await person.is_asked.wait()
+            done, _ = await asyncio.wait([run], timeout=2.0)
+            assert not done
+            person.may_answer.set()
+            result = await run
+    assert not result.timed_out
+    assert "went on" in result.output
+
+
+async def many_connections_to_one_host_are_one_question(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        await made.execute("for i in 1 2 3 4 5 6; do curl -sS -m 5 http://one.test/ & done; wait", ALLOWED, TurnScope())
+    assert len(person.asked) == 1
+
+
+async def nobody_is_asked_about_hundreds_of_hosts_in_one_call(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        many = "for i in $(seq 60); do curl -sS -m 9 http://n$i.test/ & done; wait"
+        await made.execute(many, ALLOWED, TurnScope())
+    assert len(person.asked) == MOST_QUESTIONS
+
+
+async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="session")
+    with server() as port:
+        async with environment(tmp_path, person) as made:
+            for _ in range(2):
+                result = await made.execute(f"curl -sS http://127.0.0.1:{port}/", ALLOWED, TurnScope())
+                assert result.output == "words of the server"
+    assert [action.details["reach"] for action in person.asked] == ["local"]
+
+
+async def without_anybody_to_ask_it_is_a_no(tmp_path: Path) -> None:
+    async with environment(tmp_path) as made:
+        result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
+    assert result.exit_code != 0
+    assert "nobody can be asked" in result.notes[0]
+
+
+async def hostile_words_end_no_more_than_their_connection(tmp_path: Path) -> None:
+    hostile = (
+        "python3 - <<'HERE'\nimport os, random, socket\nd = random.Random(1)\n"
+        "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for n in range(300):\n    u.sendto(os.urandom(d.randrange(600)), ('127.0.0.1', 53))\n"
+        "for n in range(60):\n    s = socket.create_connection(('127.0.0.1', d.choice((53, 1080))))\n"
+        "    s.sendall(d.choice((b'', b'\\5', b'\\4\\1', b'CONNECT ')) + os.urandom(d.randrange(300)))\n"
+        "    s.close()\nHERE\n"
+    )
+    async with environment(tmp_path) as made:
+        await made.execute(hostile, ALLOWED, TurnScope())
+        result = await made.execute("getent hosts still.test", ALLOWED, TurnScope())
+    assert "198.18." in result.output
+
+
+async def nothing_is_left_when_the_session_ends(tmp_path: Path) -> None:
+    def descriptors() -> set[str]:
+        return {os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_there(fd)}
+
+    async with environment(tmp_path) as made:
+        await made.execute("curl -sS -m 5 http://a.test/", ALLOWED, TurnScope())
+    for thread in threading.enumerate():
+        if thread.name == "hermes-network":
+            await asyncio.to_thread(thread.join, 10)
+    assert not any(name.startswith("net:[") for name in descriptors())
+
+
+def _is_there(fd: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{fd}")
+
+
+CASES = {
+    case.__name__: case
+    for case in (
+        a_host_that_a_rule_names_is_reached_without_a_question,
+        a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
+        the_clock_of_the_command_stands_still_while_a_person_thinks,
+        many_connections_to_one_host_are_one_question,
+        nobody_is_asked_about_hundreds_of_hosts_in_one_call,
+        a_service_of_this_machine_is_reached_after_one_yes,
+        without_anybody_to_ask_it_is_a_no,
+        hostile_words_end_no_more_than_their_connection,
+        nothing_is_left_when_the_session_ends,
+    )
+}
+
+
+def main() -> None:
+    """Run the cases that are named, each in a folder of its own."""
+    room.enter(room.interpreter_folders())
+    run_room._leave_first_process()
+    for name in sys.argv[1:]:
+        folder = Path("/home") / name
+        folder.mkdir()
+        asyncio.run(CASES[name](folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What the settings say about the network, in the present words and the older one."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.config.load import load_settings
+from hermes.config.sections import terminal
+from hermes.confinement.policy import Confinement
+from hermes.errors import UserError
+from hermes.host.added_hosts import with_added_hosts
+from hermes.tools.supervisor.confine import bubblewrap
+
+
+@pytest.mark.parametrize(
+    ("text", "reach", "warnings"),
+    [
+        ("{}", "open", 0),
+        ("{network: ask}", "ask", 0),
+        ("{network: 'off'}", "off", 0),
+        ("{sandbox_network: false}", "off", 1),
+        ("{sandbox_network: true}", "open", 1),
+        ("{sandbox_network: false, network: ask}", "ask", 1),
+    ],
+)
+def test_one_key_decides_and_the_older_one_gives_one_line(
+    hermes_home: Path, text: str, reach: str, warnings: int
+) -> None:
+    (hermes_home / "config.yaml").write_text(f"terminal: {text}\n")
+    settings = load_settings(hermes_home, environ={})
+    assert settings.of(terminal.Section).reach == reach
+    assert len(settings.warnings) == warnings
+
+
+def test_a_host_of_the_command_line_is_added_to_those_of_the_settings(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("terminal: {network_hosts: [one.test]}\n")
+    settings = with_added_hosts(load_settings(hermes_home, environ={}), ["two.test:8443"])
+    assert settings.of(terminal.Section).network_hosts == ("one.test", "two.test:8443")
+    with pytest.raises(UserError, match="is no host"):
+        with_added_hosts(settings, ["http://three.test/"])
+
+
+@pytest.mark.parametrize(
+    ("network", "namespaces", "cut_off"), [(True, (), False), (False, (), True), (False, (7,), False)]
+)
+def test_without_a_network_of_its_own_there_is_none(network: bool, namespaces: tuple[int, ...], cut_off: bool) -> None:
+    confined = Confinement(level="full", workspace="/tmp", bwrap="bwrap", network=network, namespaces=namespaces)
+    words = bubblewrap.command_line(confined, bubblewrap.mount_plan(confined), -1)
+    assert ("--unshare-net" in words) == cut_off
