@@ -26,9 +26,8 @@ from hermes.programs import find_program, split_path
 from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
-from hermes.tools.environments import host_files, shell_scripts
+from hermes.tools.environments import host_files
 from hermes.tools.environments.background import Background, BackgroundRequest
-from hermes.tools.environments.shell_state import ShellState, Start
 from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.sudo import AskPassword
@@ -38,6 +37,7 @@ if TYPE_CHECKING:  # a question without a command does without these
     from hermes.tools.approval.made_here import Makings
     from hermes.tools.environments.call_clocks import CallClocks
     from hermes.tools.environments.local_background import BackgroundLine
+    from hermes.tools.environments.shell_state import ShellState, Start
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
     from hermes.tools.network.ask_host import NetworkCall
@@ -291,7 +291,7 @@ class LocalEnvironment:
         """From now on hosts are asked about in the name of this call."""
         self._network_call = call
 
-    async def _execute(self, run: "LocalRun", start: Start) -> ExecResult:
+    async def _execute(self, run: "LocalRun", start: "Start") -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
 
         A cancellation leaves as `CommandInterrupted`, with what was printed until then.
@@ -309,7 +309,7 @@ class LocalEnvironment:
         notes = await self.settled()
         return structs.replace(result, notes=notes) if notes else result
 
-    async def _run_once(self, state: ShellState, run: "LocalRun", start: Start) -> tuple[ExecResult, bool]:
+    async def _run_once(self, state: "ShellState", run: "LocalRun", start: "Start") -> tuple[ExecResult, bool]:
         """The result, and whether the shell around the command was reached."""
         from hermes.tools.environments.output_spool import Spool
         from hermes.tools.environments.run_child import result_of, run_child
@@ -389,7 +389,7 @@ class LocalEnvironment:
 
     # -- the shell's state -----------------------------------------------------------------------------------------
 
-    async def _ready(self) -> ShellState:
+    async def _ready(self) -> "ShellState":
         """The shell's state, made at the first command: a session that runs none starts nothing."""
         if self._is_closed:
             raise ToolError("this environment was closed; start a new session")
@@ -421,6 +421,8 @@ class LocalEnvironment:
 
     async def lend(self, variables: Mapping[str, str], scope: TurnScope) -> None:
         """Commands see these variables from now on, also outside the sandbox; no command line shows their values."""
+        from hermes.tools.environments import shell_scripts
+
         self._options.session.update(variables)
         if self._state is None or not self._has_shell:  # the shell is made with them
             return
@@ -435,9 +437,10 @@ class LocalEnvironment:
             )
             await self._execute(taken, "session")
 
-    async def _make_shell(self, state: ShellState) -> None:
+    async def _make_shell(self, state: "ShellState") -> None:
         """Let a login shell read the person's start files, once, and keep what it made of them."""
         from hermes.confinement.outside import outside  # see `_plan`
+        from hermes.tools.environments import shell_scripts
         from hermes.tools.environments.output_spool import Spool
         from hermes.tools.environments.run_child import run_child
 
@@ -476,7 +479,7 @@ class LocalEnvironment:
             f"set terminal.auto_source_bashrc: false or mend them. {said}".strip()
         )
 
-    async def _open_git(self, state: ShellState) -> None:
+    async def _open_git(self, state: "ShellState") -> None:
         """Before the first command: git may use the person's keys for the remotes that the workspace has now."""
         confined = self._confinement
         if confined is None or confined.level == "none":
@@ -495,7 +498,7 @@ class LocalEnvironment:
             for file in guard.files:
                 self._protected.forget(file)
 
-    async def _open_network(self, state: ShellState) -> None:
+    async def _open_network(self, state: "ShellState") -> None:
         """Before the first command: the network of the session's own, where hosts are asked about."""
         border, confined = self._options.border, self._confinement
         if border is None or confined is None or border.network != "ask" or confined.level != "full":
@@ -527,8 +530,9 @@ class LocalEnvironment:
         self._git.attend()
         return self._git.variables
 
-    async def _spec(self, run: "LocalRun", number: int, start: Start, began: int) -> SpawnSpec:
+    async def _spec(self, run: "LocalRun", number: int, start: "Start", began: int) -> SpawnSpec:
         from hermes.confinement.outside import outside  # see `_plan`
+        from hermes.tools.environments import shell_scripts
 
         assert self._state is not None
         command, how = run.command, ""
@@ -555,6 +559,7 @@ class LocalEnvironment:
         )
 
     async def _background_line(self, order: BackgroundRequest) -> "BackgroundLine":
+        from hermes.tools.environments import shell_scripts
         from hermes.tools.environments.local_background import BackgroundLine
 
         """The command with the shell state of this moment; what it changes stays its own."""
@@ -582,6 +587,8 @@ class LocalEnvironment:
 
     async def _with_sudo(self, spec: SpawnSpec, command: str) -> SpawnSpec:
         """Let `sudo` find the password, when there is one and the command needs it."""
+        from hermes.tools.environments import shell_scripts
+
         if self.sudo_password is None:
             return spec
         from hermes.tools.terminal.simple_commands import calls_sudo  # for who has given a password
