@@ -31,6 +31,7 @@ TURNS: dict[str, list[Reply]] = {
     "Secret": [calls("write_file", path=".env", content="A=1\n"), says("Written.")],
     "List": [calls("terminal", command="echo hi"), says("It says hi.")],
     "Plan": [calls("todo", todos=[{"id": "1", "content": "look", "status": "in_progress"}]), says("Planned.")],
+    "Slow": [calls("terminal", command="echo first; sleep 3; echo second"), says("Done.")],
     "Sleep": [calls("terminal", command="sleep 600"), says("Never.")],
     "Read": [calls("read_file", path="note.txt"), says("Read.")],
     "Patch": [
@@ -253,6 +254,20 @@ async def test_cancel_ends_the_turn_and_the_session_takes_the_next_prompt(home: 
 
     assert started == ended
     assert "I was asked: Hello" in editor.text
+
+
+async def test_what_a_command_prints_is_told_while_it_runs(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+        turn = editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Slow"}])
+        tail = await editor.until(
+            lambda update: update["sessionUpdate"] == "tool_call_update" and "status" not in update
+        )
+        assert not turn.done()
+        await turn
+
+    assert tail["toolCallId"] == editor.told("tool_call")[0]["toolCallId"]
+    assert tail["content"][0]["content"]["text"].strip() == "first"
 
 
 async def test_a_second_prompt_waits_and_both_are_answered_in_order(home: Path, project: Path) -> None:

@@ -26,13 +26,14 @@ from hermes.host.host_errors import NothingPending
 from hermes.host.live_session import LiveSession
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.surfaces.acp.call_ids import CallIds
-from hermes.surfaces.acp.call_view import begun, ended, plan_of
+from hermes.surfaces.acp.call_view import begun, ended, plan_of, text_content
 from hermes.surfaces.acp.connection import EditorConnection
 from hermes.surfaces.acp.editor_modes import EditorMode, is_waved_through, mode_of, work_mode_of
 from hermes.surfaces.acp.permission import DENY, PermissionDesk, is_sensitive
 from hermes.surfaces.acp.prompt_blocks import content_of, text_alone
 from hermes.surfaces.acp.protocol import (
     AnswerChunk,
+    CallMoved,
     CommandOffered,
     CommandsTold,
     CommandWords,
@@ -54,6 +55,7 @@ from hermes.types import (
     JsonObject,
     MinorEvent,
     ModelAnswered,
+    OutputTail,
     Question,
     ReasoningDelta,
     SessionRotated,
@@ -224,6 +226,8 @@ class EditorSession:
                 named = structs.replace(call, id=self.ids.known(call.id))
                 self._has_streamed = False
                 self.update(ended(structs.replace(event, call=named)))
+            case OutputTail(call_id=call_id, text=text):
+                self.update(CallMoved(tool_call_id=self.ids.known(call_id), content=text_content(text)))
             case TasksChanged(tasks=tasks):
                 self.update(plan_of(tasks))
             case ModelAnswered(usage=usage):

@@ -466,7 +466,11 @@ class LocalEnvironment:
 
         spool = Spool(state.own, memory_bytes=16 * 1024)
         child = await self._supervisor.spawn(Decision.own("shell snapshot"), spec)
-        ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
+        shown = output_watch.set(None)  # what the start files print is no output of the command
+        try:
+            ended = await run_child(child, spool, self._options.creation_limit_s, self._run_blocking)
+        finally:
+            output_watch.reset(shown)
         if ended.code == 0 and await self._run_blocking(Path(state.login).exists):
             await self._open_git(state)
             await self._open_network(state)
