@@ -11,6 +11,7 @@ from hermes.errors import UserError
 from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest
 from hermes.tools.mcp.offered_tools import OfferedTool, Scan, offered_tools
 from hermes.tools.mcp.server_config import ServerConfig
+from hermes.typed import from_json
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def kept_offers(
     """`offered_tools`, from the file beside the manifest where that was made of the same by the same version."""
     file, key = shelf.offers_file(config.name), _key(config, manifest, version)
     try:
-        kept = msgspec.json.decode(file.read_bytes(), type=KeptOffers)
+        kept = from_json(file.read_bytes(), KeptOffers)
         if kept.key == key:
             return kept.tools
     except FileNotFoundError:
