@@ -81,7 +81,8 @@ async def mcp_room(
     work = home.parent / "work"
     work.mkdir(exist_ok=True)
     is_seen = keywords.pop("seen", True)
-    write_config(home, servers, **(settings or {}))
+    # A review of long sessions would ask the scripted model.
+    write_config(home, servers, **{"auxiliary": {"background_review": {"enabled": False}}, **(settings or {})})
     model = keywords.pop("model", None) or ScriptedModel(*replies)
     heard = Heard()
     keywords.setdefault("store", MemoryStore())

@@ -442,7 +442,7 @@ class LocalEnvironment:
         from hermes.confinement.outside import outside  # see `_plan`
         from hermes.tools.environments import shell_scripts
         from hermes.tools.environments.output_spool import Spool
-        from hermes.tools.environments.run_child import run_child
+        from hermes.tools.environments.run_child import output_watch, run_child
 
         assert self._confinement is not None
         home = self._options.env.get("HOME", "")

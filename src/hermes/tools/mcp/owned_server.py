@@ -175,11 +175,11 @@ class OwnedServer:
         if self.manifest is not None and replace(fresh, seen_at=self.manifest.seen_at) == self.manifest:
             return
         self.manifest = fresh
+        self._on_change(self)  # at once: whoever reads the list reads that it is another
         try:
             await self._parts.in_thread(self._shelf.write, fresh)
         except UserError as error:
             log.warning("what the MCP server %r offers could not be stored: %s", self.config.name, error)
-        self._on_change(self)
 
     async def _serve(self, link: ServerLink) -> None:
         """Until the connection ends: look after it, list again when the server says so, let it sleep when it may."""
