@@ -59,7 +59,9 @@ def _pairs(file: Path, records: Path | None) -> Iterator[tuple[Any, Any]]:
     first = next(lines, None)
     if first is None:
         return
-    if records is None and isinstance(first, dict) and str(first.get("format", "")) == FORMAT:
+    # By either of two signs: a change of one must not make it a file of another kind.
+    is_record = isinstance(first, dict) and (str(first.get("format", "")) == FORMAT or "segments" in first)
+    if records is None and is_record:
         yield first, first
         yield from ((one, one) for one in lines)
         return
