@@ -96,6 +96,7 @@ def test_resized_while_it_draws(start: Start) -> None:
             screen.type("x")
             screen.wait_for("x" * (1 + (60, 120, 70).index(columns)))
         screen.wait_for("tokens read")
+        screen.wait_until(lambda: any(line.startswith("> xxx") for line in screen.lines), "what was typed")
         assert sum(line.startswith("> xxx") for line in screen.lines) == 1, screen.text
         screen.type(CTRL_U + CTRL_D)
         assert screen.ended() == 0
