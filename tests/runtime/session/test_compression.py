@@ -80,8 +80,10 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-async def make_agent(tmp_path: Path, store: SqliteStore) -> AsyncIterator[MakeAgent]:
+async def make_agent(tmp_path: Path, store: SqliteStore, hermes_home: Path) -> AsyncIterator[MakeAgent]:
     made: list[AIAgent] = []
+    # A review after ten turns would take the next line of a script.
+    (hermes_home / "config.yaml").write_text("auxiliary: {background_review: {enabled: false}}\n")
 
     def make(*script: Any, window: int | None = WINDOW, **keywords: Any) -> AIAgent:
         model = script[0] if isinstance(script[0], ScriptedModel) else scripted(*script, window=window)
@@ -338,11 +340,7 @@ async def test_compressions_that_do_not_help_stop_by_themselves_and_say_what_to_
 # -- what comes along ---------------------------------------------------------------------------------------------
 
 
-async def test_tasks_shown_files_and_the_callers_words_survive(
-    make_agent: MakeAgent, tmp_path: Path, hermes_home: Path
-) -> None:
-    # A review after ten turns would take the next line of the script.
-    (hermes_home / "config.yaml").write_text("auxiliary: {background_review: {enabled: false}}\n")
+async def test_tasks_shown_files_and_the_callers_words_survive(make_agent: MakeAgent, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha\n")
     (tmp_path / "AGENTS.md").write_text("Always use tabs.\n")
     (tmp_path / "elsewhere").mkdir()
