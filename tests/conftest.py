@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import psutil
@@ -82,6 +83,22 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep whatever a test starts or writes by default out of the home of whoever runs the tests."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "hermes-home"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def _own_tools() -> Iterator[None]:
+    """Take out of the process's registry what a test's own tool files brought: they would be offered to the next test."""
+    before = dict(_tools())
+    yield
+    for name in [name for name, tool in _tools().items() if tool.origin != "builtin" and tool is not before.get(name)]:
+        sys.modules["hermes.tools.registry"].registry.deregister(name)
+        if name in before:
+            sys.modules["hermes.tools.registry"].registry.add(before[name])
+
+
+def _tools() -> dict[str, Any]:
+    registry = getattr(sys.modules.get("hermes.tools.registry"), "registry", None)
+    return registry._tools if registry is not None else {}
 
 
 @pytest.fixture(autouse=True)
