@@ -96,6 +96,14 @@ async def test_a_no_changes_nothing(desk: Desk) -> None:
     assert (await desk.call(action="list"))["count"] == 0
 
 
+async def test_in_smart_mode_a_person_is_asked_all_the_same(desk: Desk, hermes_home: Path) -> None:
+    hermes_home.mkdir(exist_ok=True)
+    (hermes_home / "config.yaml").write_text("approvals: {mode: smart}\n")
+    made = await desk.call(action="create", schedule="every 1h", prompt="Work.")
+    assert made["success"] is True
+    assert len(desk.asked) == 1, "a job is never the helper model's to allow"
+
+
 async def test_nobody_to_ask_is_a_no(desk: Desk) -> None:
     model = ScriptedModel(calls("cronjob", action="create", schedule="1h", prompt="Work."), says("ok"))
     agent = AIAgent(model=model, store=desk.store, cwd=str(desk.folder), enabled_toolsets=["cronjob"])

@@ -123,7 +123,7 @@ class JobDesk:
                 route=ctx.route,
                 session_id=ctx.session_id,
                 task_id=ctx.task_id,
-                details={"rule": f"{PLUGIN_RULE}cronjob:{mark}", "why": why},
+                details={"rule": f"{PLUGIN_RULE}cronjob:{mark}", "why": why, "persons_yes": True},
             ),
             ctx.scope,
         )

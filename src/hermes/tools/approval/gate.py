@@ -281,7 +281,8 @@ class ApprovalGate:
             return _nobody(verdict)
         if question.action.route == "cron" and policy.cron_mode == "approve" and is_judged(verdict.effects):
             return Decision(allowed=True, reason="scheduled jobs may do this unasked", rule="cron_mode")
-        if policy.mode == "smart" and self.judge is not None and not moves and verdict.rule != ASKED_BY_MODE:
+        is_persons = moves or verdict.rule == ASKED_BY_MODE or bool(question.action.details.get("persons_yes"))
+        if policy.mode == "smart" and self.judge is not None and not is_persons:
             judged = await _guarded(self.judge(question, scope), scope, policy.timeout, "escalate")
             if judged == "approve":
                 reason = "approved by the auxiliary model"
