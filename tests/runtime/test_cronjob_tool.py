@@ -97,7 +97,6 @@ async def test_a_no_changes_nothing(desk: Desk) -> None:
 
 
 async def test_in_smart_mode_a_person_is_asked_all_the_same(desk: Desk, hermes_home: Path) -> None:
-    hermes_home.mkdir(exist_ok=True)
     (hermes_home / "config.yaml").write_text("approvals: {mode: smart}\n")
     made = await desk.call(action="create", schedule="every 1h", prompt="Work.")
     assert made["success"] is True

@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace as replace_settings
 from pathlib import Path
 
 from msgspec import Struct
@@ -255,7 +254,7 @@ def sample_context(
         )
     flags = {"spending.turn_usd": spec.sample_usd, "spending.turn_tokens": spec.sample_tokens}
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = replace_settings(settings, flags={**settings.flags, **given}) if given else settings
+    settings = settings.with_flags(given) if given else settings
     return SampleContext(
         spec=spec,
         settings=settings,

@@ -9,9 +9,8 @@ import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -87,10 +86,13 @@ async def run_sample(ctx: SampleContext, sample: Sample, row: SampleRow) -> Samp
 
     A session that was cut off goes on from its last commit. Where a call's outcome is unknown and the workspace is one
     that the run itself made, the sample begins anew in a fresh one: so the call is neither repeated nor a fault of ours
-    taught. Where the folder is the user's, the model is told, as in any session.
+    taught. Where the folder is the user's, the model is told, as in any session. What is not on this machine went with
+    the process that had it: such a sample begins anew.
     """
     session_id, attempt, kept = row.session_id, row.attempt, None
-    if session_id:
+    settings = _settings(ctx, sample)
+    is_here = settings.of(terminal.Section).backend == "local"
+    if session_id and is_here:
         kept = await ctx.store.load(session_id)
         if kept is not None and not sample.cwd and any(one.is_started for one in kept.open_calls):
             kept = None
@@ -101,10 +103,9 @@ async def run_sample(ctx: SampleContext, sample: Sample, row: SampleRow) -> Samp
             await ctx.pool.run(ctx.hold, sample.index, attempt, session_id)
     row = SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id)
     drawn = _drawn(ctx, sample)
-    workspace = await ctx.pool.run(_workspace, ctx.workspaces, sample, kept is None)
-    settings = _settings(ctx, sample)
+    workspace = await ctx.pool.run(_workspace, ctx.workspaces, sample, kept is None) if is_here else None
     with bound_settings(settings):
-        agent = _agent(ctx, sample, row, drawn, str(workspace))
+        agent = _agent(ctx, sample, row, drawn, str(workspace or sample.cwd))
         ctx.agents[sample.index] = agent
         try:
             verdict = await _verdict(ctx, agent, sample, kept)
@@ -114,7 +115,7 @@ async def run_sample(ctx: SampleContext, sample: Sample, row: SampleRow) -> Samp
     if verdict.get("interrupted"):
         return SampleResult(row=msgspec.structs.replace(row, state="waiting"))
     result = await ctx.pool.run(_result, ctx, sample, row, drawn, verdict)
-    if not sample.cwd and not ctx.spec.keeps_workspaces:
+    if workspace is not None and not sample.cwd and not ctx.spec.keeps_workspaces:
         await ctx.pool.run(shutil.rmtree, workspace, True)
     return result
 
@@ -144,12 +145,15 @@ def _workspace(root: Path, sample: Sample, is_fresh: bool) -> Path:
 
 def _settings(ctx: SampleContext, sample: Sample) -> Settings:
     """The settings of the run, with the image of the sample."""
-    if not sample.image:
-        return ctx.settings
     backend = ctx.settings.of(terminal.Section).backend
-    backend = backend if backend in ("docker", "singularity", "modal", "daytona") else "docker"
-    flags = {"terminal.backend": backend, f"terminal.{backend}_image": sample.image}
-    return replace(ctx.settings, flags={**ctx.settings.flags, **flags})
+    if not sample.image and backend == "local":
+        return ctx.settings
+    # Thrown away at the sample's end: a run of thousands would leave as many containers.
+    flags: dict[str, Any] = {"terminal.container_persistent": False}
+    if sample.image:
+        backend = backend if backend in get_args(terminal.Container) else "docker"
+        flags |= {"terminal.backend": backend, f"terminal.{backend}_image": sample.image}
+    return ctx.settings.with_flags(flags)
 
 
 def _agent(ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[str], cwd: str) -> AIAgent:
@@ -178,7 +182,7 @@ def _agent(ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[s
         providers_order=spec.providers_order or None,
         provider_sort=spec.provider_sort or None,
         enabled_toolsets=list(drawn),
-        cwd=cwd,
+        cwd=cwd or None,
         session_id=row.session_id,
         store=ctx.store,
         platform="batch",

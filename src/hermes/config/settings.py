@@ -1,7 +1,7 @@
 """`Settings`: everything that was configured, as one frozen object, and where each value came from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -51,7 +51,7 @@ class Settings:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # what .env says
     flags: Mapping[str, Any] = field(default_factory=dict)  # dotted key -> value, from the command line
     warnings: tuple[str, ...] = ()
-    _made: dict[type[SectionBase], SectionBase] = field(default_factory=dict, repr=False, compare=False)
+    _made: dict[type[SectionBase], SectionBase] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, kind: type[S]) -> S:
         """The section of this type: `settings.of(terminal.Section).timeout`."""
@@ -59,6 +59,10 @@ class Settings:
         if found is None:
             found = self._made[kind] = self._make(kind, section_name(kind))
         return found  # type: ignore[return-value]  # by its type
+
+    def with_flags(self, flags: Mapping[str, Any]) -> "Settings":
+        """These settings, with dotted keys set as a command line would; sections are made anew."""
+        return replace(self, flags={**self.flags, **flags})
 
     def layers(self, kind: type[SectionBase]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """What config.yaml, the environment and the command line each say of a section, for keys that go together."""

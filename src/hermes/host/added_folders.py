@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from hermes.config.sections import terminal
@@ -16,7 +15,7 @@ def with_added_folders(settings: Settings, folders: Sequence[str]) -> Settings:
         return settings
     added = [real_folder(folder, str(Path.cwd())) for folder in folders]
     writable = [*settings.of(terminal.Section).sandbox_writable, *added]
-    return replace(settings, flags={**settings.flags, "terminal.sandbox_writable": writable}, _made={})
+    return settings.with_flags({"terminal.sandbox_writable": writable})
 
 
 def real_folder(folder: str, launched_in: str) -> str:

@@ -1,7 +1,6 @@
 """The skills that a run begins with: those that were asked for, read and checked before anything is sent."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -50,5 +49,4 @@ def attached_skills(
                 tell(f"{skill.name} needs {variable}, which is not set; {how}")
             else:
                 passed.append(variable)
-    changed = {**settings.flags, "terminal.env_passthrough": list(dict.fromkeys(passed))}
-    return AttachedSkills(desk, skills), replace(settings, flags=changed, _made={})
+    return AttachedSkills(desk, skills), settings.with_flags({"terminal.env_passthrough": list(dict.fromkeys(passed))})

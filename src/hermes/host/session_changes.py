@@ -1,7 +1,6 @@
 """Changes of a live session between its turns: the last exchange taken back, other settings, another folder."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ def changed_settings(session: "LiveSession", flags: Mapping[str, Any]) -> Settin
     if (border := session.agent.border) is not None and (opened := border.opened_folders):
         known = changed.get(_WRITABLE) or session.settings.of(terminal.Section).sandbox_writable
         changed[_WRITABLE] = list(dict.fromkeys([*known, *opened]))  # planned anew, what a person opened stays open
-    settings = replace(session.settings, flags={**session.settings.flags, **changed}, _made={})
+    settings = session.settings.with_flags(changed)
     resolve(settings, ModelQuery())
     return settings
 

@@ -210,7 +210,7 @@ class JobRunner:
             known = settings.of(Spending).session_usd
             flags["spending.session_usd"] = cap if known is None else min(cap, known)
         environ = {**settings.environ, "HERMES_CRON_SESSION": "1"}
-        return with_fields(settings, flags=flags, environ=environ, _made={})
+        return with_fields(settings, flags=flags, environ=environ)
 
     def _cap(self, job: Job) -> float | None:
         caps = [job.run_usd] if job.run_usd is not None else []

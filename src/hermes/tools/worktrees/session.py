@@ -5,7 +5,6 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -148,7 +147,7 @@ def _with_branch_writable(settings: Settings, made: Worktree) -> Settings:
     parts = ("objects", f"worktrees/{made.path.name}", "refs/heads/hermes", "logs/refs/heads/hermes")
     needed = [str(made.common / part) for part in parts if (made.common / part).is_dir()]
     writable = [*settings.of(terminal.Section).sandbox_writable, *needed]
-    return replace(settings, flags={**settings.flags, "terminal.sandbox_writable": writable}, _made={})
+    return settings.with_flags({"terminal.sandbox_writable": writable})
 
 
 async def _leave(git: Git, made: Worktree) -> str:

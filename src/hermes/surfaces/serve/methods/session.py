@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct, structs, to_builtins
@@ -89,9 +88,7 @@ async def create(call: MethodCall, params: Create) -> JsonObject:
     }
     given = {name: value for name, value in flags.items() if value}
     if given:
-        start = structs.replace(
-            start, settings=replace(start.settings, flags={**start.settings.flags, **given}, _made={})
-        )
+        start = structs.replace(start, settings=start.settings.with_flags(given))
     live = call.server.host.session(start)
     await live.open()
     live_id = await _watched(call, live, closes=params.close_on_disconnect)
