@@ -38,7 +38,7 @@ async def put_in_line(live: "HostedSession", content: Any) -> str:
     redact = live.redactor.redact
     hidden = tuple(TextPart(redact(part.text)) if isinstance(part, TextPart) else part for part in parts)
     message = QueuedMessage(key=key, content=hidden, who=live.asked.source)
-    await live.in_thread(live.db.store.message_line.add, live.session_id, message)
+    await live.db.store.in_line(lambda line: line.add(live.session_id, message))
     return key
 
 
@@ -103,7 +103,7 @@ class SentMessage:
     async def take_back(self) -> None:
         """Take it out of the line."""
         live = self._live
-        await live.in_thread(live.db.store.message_line.end, live.session_id, [self._key], "dropped")
+        await live.db.store.in_line(lambda line: line.end(live.session_id, [self._key], "dropped"))
 
     async def _taken_over(self) -> dict[str, Any] | None:
         """Run it here, when nobody works on the session; None when it runs elsewhere, or still waits."""
@@ -112,8 +112,8 @@ class SentMessage:
         self._free = 0 if is_held else self._free + 1
         if self._free < 2:  # between two turns, an owner that is there goes on with its line
             return None
-        line = live.db.store.message_line
-        if not await live.in_thread(line.take, live.session_id, self._key):
+        in_line = live.db.store.in_line
+        if not await in_line(lambda line: line.take(live.session_id, self._key)):
             await self._require_news()
             return None
         self._state = "here"
@@ -122,16 +122,16 @@ class SentMessage:
             result = await self._run()
         except (SessionInUse, SessionMoved):
             self._state = "waiting"
-            await live.in_thread(line.put_back, live.session_id, self._key)
+            await in_line(lambda line: line.put_back(live.session_id, self._key))
             return None
-        await live.in_thread(line.end, live.session_id, [self._key], "done")
+        await in_line(lambda line: line.end(live.session_id, [self._key], "done"))
         return result
 
     async def _require_news(self) -> None:
         """It is not ours to take and nobody works: its turn begins or has just ended, or its process is gone."""
         live = self._live
-        line = await live.in_thread(live.db.store.message_line.read, live.session_id)
-        if any(one.key == self._key for one in line):
+        waiting = await live.db.store.in_line(lambda line: line.read(live.session_id))
+        if any(one.key == self._key for one in waiting):
             self._looks = 0
             return
         self._looks += 1
