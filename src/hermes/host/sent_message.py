@@ -14,6 +14,7 @@ from hermes.errors import SessionInUse, SessionMoved, UserError
 from hermes.host.event_log import read_events
 from hermes.host.events import LiveEvent, MessageTaken, QuestionAsked, TurnEnded
 from hermes.host.message_queue import GONE
+from hermes.state import owner
 from hermes.state.message_line import QueuedMessage
 from hermes.types import Content, StatusChanged, TextPart
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from hermes.host.hosted_session import HostedSession
 
 LOOK_S = 0.1  # how often it is looked what has become of it
+# Looks at a session that nobody works on, before it is taken over: one whose owner is gone, and one whose owner is
+# there and, between two turns, about to go on with its line; on a busy machine that takes a while.
+LOOKS_GONE, LOOKS_THERE = 2, 30
 SentState: TypeAlias = Literal["waiting", "there", "here"]
 RunHere: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 LOST = (
@@ -63,6 +67,7 @@ class SentMessage:
         self._run = run
         self._state: SentState = "waiting"
         self._free = 0  # looks in a row at which nobody worked on the session
+        self._owner = ""  # whoever did so before
         self._looks = 0  # in a row at which it was neither in the line nor at work
         self._stopped = asyncio.Event()
 
@@ -108,9 +113,12 @@ class SentMessage:
     async def _taken_over(self) -> dict[str, Any] | None:
         """Run it here, when nobody works on the session; None when it runs elsewhere, or still waits."""
         live = self._live
-        is_held = await live.in_thread(live.db.queries.lease, live.session_id) is not None
-        self._free = 0 if is_held else self._free + 1
-        if self._free < 2:  # between two turns, an owner that is there goes on with its line
+        lease = await live.in_thread(live.db.queries.lease, live.session_id)
+        if lease is not None:
+            self._free, self._owner = 0, lease.owner
+            return None
+        self._free += 1
+        if self._free < (LOOKS_GONE if self._owner and not owner.may_be_alive(self._owner) else LOOKS_THERE):
             return None
         in_line = live.db.store.in_line
         if not await in_line(lambda line: line.take(live.session_id, self._key)):
