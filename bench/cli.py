@@ -140,10 +140,7 @@ def opening_whole(environ: Mapping[str, str], folder: str) -> bool:
 
 
 async def _opened(db: SessionDB) -> str:
-    async def in_thread(work: Any, *args: Any) -> Any:
-        return work(*args)
-
-    await MessageQueue(db, "long", str, in_thread).open()
+    await MessageQueue(db, "long", str).open()
     return recent(db, "long", Display(), Painter(Output(sys.stdout, sys.stderr, {})))
 
 

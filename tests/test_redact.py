@@ -235,3 +235,19 @@ def test_a_secret_that_is_cut_anywhere_is_hidden_in_a_stream(noise: str, cut: in
     stream = StreamedText(Redactor([secret]))
     shown = stream.add(text[:cut]) + stream.add(text[cut:]) + stream.rest()
     assert "abab-Zq9" not in shown
+
+
+def test_a_copy_knows_the_same_and_learns_for_itself() -> None:
+    first = Redactor(["a-secret-of-this-machine"])
+    text = "nothing to hide but later-known-value here"
+    assert first.redact(text) == text
+    second = first.copy()
+    assert second.redact(text) == text
+    second.register("later-known-value")
+    assert "later-known-value" not in second.redact(text)
+    assert first.redact(text) == text
+    assert "a-secret" not in second.redact("the a-secret-of-this-machine, again")
+    hidden = first.redact("the a-secret-of-this-machine")
+    assert first.restore(hidden) == "the a-secret-of-this-machine"
+    with pytest.raises(UnknownMarker):
+        first.copy().restore(second.redact("later-known-value"))

@@ -47,6 +47,13 @@ class EncodedSecrets:
         self._base64: set[str] = set()
         self._is_mixed = True  # each base64 has small letters and capitals, as hardly a word or a number has
 
+    def copy(self) -> "EncodedSecrets":
+        """Another one of the same values."""
+        made = EncodedSecrets()
+        made._hex, made._base32, made._base64 = set(self._hex), set(self._base32), set(self._base64)
+        made._is_mixed = self._is_mixed
+        return made
+
     def add(self, value: str) -> None:
         forms = _forms(value)
         self._hex.add(forms.hex)

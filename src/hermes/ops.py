@@ -242,6 +242,7 @@ class Lease(Struct, frozen=True, gc=False):
     fence: int
     holder: str  # in words
     since: float
+    owner: str = ""  # the process, as `state.owner` names it; empty where it cannot be told
 
 
 class SessionRecord(Struct, frozen=True, gc=False, kw_only=True):

@@ -7,6 +7,7 @@ value, and the `Redactor` that made it can turn it back into the bytes it stands
 import hashlib
 import json
 import re
+import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -113,6 +114,30 @@ def _memo_key(text: str) -> _MemoKey:
     return text if len(text) <= _MEMO_CHARS // 4 else (len(text), hash(text), hash(text[1:]))
 
 
+class _CleanTexts:
+    """Texts that a set of secrets was not found in, newest last: one passes several sinks, and several sessions."""
+
+    def __init__(self) -> None:
+        self._texts: dict[_MemoKey, None] = {}
+        self._chars = 0
+        self._lock = threading.Lock()  # guards both while something is added
+
+    def __contains__(self, text: str) -> bool:
+        return _memo_key(text) in self._texts
+
+    def add(self, text: str) -> None:
+        key = _memo_key(text)
+        with self._lock:
+            if key in self._texts:
+                return
+            self._texts[key] = None
+            self._chars += len(key)
+            while len(self._texts) > _MEMO_TEXTS or self._chars > _MEMO_CHARS:
+                oldest = next(iter(self._texts))
+                del self._texts[oldest]
+                self._chars -= len(oldest)
+
+
 class Redactor:
     """Holds the secrets of one runtime. Registering and redacting are cheap; nothing is written anywhere."""
 
@@ -123,11 +148,21 @@ class Redactor:
         self._names: dict[str, str] = {}
         self._has_blanks = False
         self._is_on = is_on
-        self._clean: dict[_MemoKey, None] = {}  # texts without secrets, newest last: one passes several sinks
-        self._clean_chars = 0
+        self._clean = _CleanTexts()
         self._learnt = 0
         for secret in secrets:
             self.register(secret)
+
+    def copy(self) -> "Redactor":
+        """One that knows the same secrets and learns further ones by itself.
+
+        As long as neither has learnt any, a text that is clean to the one need not be looked at by the other.
+        """
+        made = Redactor(is_on=self._is_on)
+        made._originals, made._forms, made._names = dict(self._originals), dict(self._forms), dict(self._names)
+        made._encoded = self._encoded.copy()
+        made._has_blanks, made._learnt, made._clean = self._has_blanks, self._learnt, self._clean
+        return made
 
     def register(self, value: str, name: str = "") -> bool:
         """Treat `value` as a secret from now on: plain, as JSON, in a URL, over lines, as hex, base32 and base64.
@@ -140,7 +175,7 @@ class Redactor:
         if value in self._names:
             return True
         self._names[value] = name
-        self._clean, self._clean_chars = {}, 0
+        self._clean = _CleanTexts()
         for form in _forms(value):
             self._forms.setdefault(_BREAK.sub("", form), value)
             self._has_blanks = self._has_blanks or " " in form or "\t" in form
@@ -193,11 +228,11 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """`text` with every secret replaced by its marker; text without secrets comes back unchanged."""
-        if not self._is_on or len(text) < _MIN_REGISTERED or _memo_key(text) in self._clean:
+        if not self._is_on or len(text) < _MIN_REGISTERED or text in self._clean:
             return text
         hidden = self._hidden(text)
         if len(hidden) >= _MEMO_LEAST:
-            self._remember(hidden)
+            self._clean.add(hidden)
         return hidden
 
     def _hidden(self, text: str) -> str:
@@ -242,15 +277,6 @@ class Redactor:
         if len(value) >= _MIN_LEARNT and self._learnt < _MAX_LEARNT and value not in self._names:
             self._learnt += 1
             self.register(value)
-
-    def _remember(self, text: str) -> None:
-        key = _memo_key(text)
-        self._clean[key] = None
-        self._clean_chars += len(key)
-        while len(self._clean) > _MEMO_TEXTS or self._clean_chars > _MEMO_CHARS:
-            oldest = next(iter(self._clean))
-            del self._clean[oldest]
-            self._clean_chars -= len(oldest)
 
     def _cut_out(self, text: str, spans: list[tuple[int, int]]) -> str:
         out: list[str] = []

@@ -5,6 +5,7 @@ import os
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Generic, TypeVar
 
 Entry = TypeVar("Entry")
@@ -20,6 +21,7 @@ class Table(Generic[Entry]):
         self._package = package
         self._attribute = attribute
         self._added: dict[str, Entry] = {}
+        self._modules: dict[str, ModuleType] = {}
 
     def names(self) -> list[str]:
         """Every entry's name, sorted, without importing any."""
@@ -39,9 +41,12 @@ class Table(Generic[Entry]):
         """The entry itself; `KeyError` when there is none by that name."""
         if name in self._added:
             return self._added[name]
-        if name not in self._files:
-            raise KeyError(name)
-        module = importlib.import_module(f"{self._package}.{self._files[name].stem}")
+        module = self._modules.get(name)
+        if module is None:
+            if name not in self._files:
+                raise KeyError(name)
+            module = importlib.import_module(f"{self._package}.{self._files[name].stem}")
+            self._modules[name] = module  # every session asks for some of them
         entry: Entry = getattr(module, self._attribute)
         return entry
 

@@ -16,12 +16,12 @@ import pytest
 from hermes import AIAgent
 from hermes.config.load import bound_settings, load_settings
 from hermes.errors import StoreUnavailable
+from hermes.host.session_select import open_sessions
 from hermes.runtime.setup.process import shared
 from hermes.state import SessionDB, stores
 from hermes.state.stores import Durability, has_sessions, open_store, place_of
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.output import Output
-from hermes.surfaces.cli.store import open_sessions
 from hermes.testing.memory_store import MemoryState
 from hermes.testing.model import ScriptedModel
 from hermes.testing.replies import says

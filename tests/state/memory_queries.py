@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,11 +12,13 @@ from hermes import dicts
 from hermes.errors import StoreError
 from hermes.ops import Lease, SessionContinued, StoreOp
 from hermes.state.codec import decode_json, encode_json
+from hermes.state.message_line import MessageLine
 from hermes.state.message_rows import JSON_COLUMNS, call_count, is_earlier_search
 from hermes.state.queries import (
     TOKENS,
     USAGE_GROUPS,
     USAGE_SUMS,
+    Answer,
     AroundMessage,
     Glance,
     Lineage,
@@ -57,6 +59,9 @@ class MemorySessionStore(MemoryStore):
         self.schedule = MemoryScheduleRows()
         self.batch_rows = MemoryBatchRows()
 
+    async def in_line(self, work: Callable[[MessageLine], Answer]) -> Answer:
+        return work(self.message_line)
+
     @property
     def queries(self) -> "MemoryQueries":
         return MemoryQueries(self)
@@ -89,6 +94,9 @@ class MemoryQueries:
         self.load = store.load_sync
 
     # -- reads -------------------------------------------------------------------------------------------------------
+
+    async def sessions_soon(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
+        return self.sessions(where, columns)
 
     def sessions(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
         state, names = self._store.state, columns or tuple(SESSION_COLUMNS)

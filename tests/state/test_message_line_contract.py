@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ class Store(EventStore, Protocol):
 
     @property
     def message_line(self) -> MessageLine: ...
+    async def in_line(self, work: Callable[[MessageLine], Any]) -> Any: ...
 
 
 def new(key: str, content: Content = "", **fields: Any) -> QueuedMessage:
@@ -54,6 +56,15 @@ async def test_messages_come_in_the_order_in_which_they_were_added(store: Store)
     assert keys(line) == [f"k{number}" for number in range(60)]
     assert [one.number for one in line.read("s")] == list(range(1, 61))
     assert keys(line, "another") == []
+
+
+async def test_a_loop_works_on_a_line_as_a_thread_does(store: Store) -> None:
+    added = await store.in_line(lambda line: line.add("s", new("a")))
+    assert (added.key, added.state) == ("a", "waiting")
+    assert await store.in_line(lambda line: line.take("s", "a"))
+    assert not await store.in_line(lambda line: line.take("s", "a"))
+    assert keys(store.message_line) == ["[a]"]
+    assert [one.key for one in await store.in_line(lambda line: line.settle("s"))] == ["a"]
 
 
 async def test_one_that_is_put_first_is_before_those_that_wait_and_behind_those_taken(store: Store) -> None:

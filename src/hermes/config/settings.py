@@ -1,6 +1,6 @@
 """`Settings`: everything that was configured, as one frozen object, and where each value came from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from hermes.config.yaml_file import line_of
 from hermes.errors import ConfigError
 
 S = TypeVar("S", bound=SectionBase)
+Made = TypeVar("Made")
 
 _ABSENT: Any = object()
 
@@ -52,6 +53,7 @@ class Settings:
     flags: Mapping[str, Any] = field(default_factory=dict)  # dotted key -> value, from the command line
     warnings: tuple[str, ...] = ()
     _made: dict[type[SectionBase], SectionBase] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, kind: type[S]) -> S:
         """The section of this type: `settings.of(terminal.Section).timeout`."""
@@ -59,6 +61,12 @@ class Settings:
         if found is None:
             found = self._made[kind] = self._make(kind, section_name(kind))
         return found  # type: ignore[return-value]  # by its type
+
+    def once(self, make: "Callable[[Settings], Made]") -> Made:
+        """What `make` finds in these settings and nowhere else: found once, and kept with them."""
+        if make not in self._found:
+            self._found[make] = make(self)
+        return self._found[make]  # type: ignore[no-any-return]  # by who made it
 
     def with_flags(self, flags: Mapping[str, Any]) -> "Settings":
         """These settings, with dotted keys set as a command line would; sections are made anew."""

@@ -162,12 +162,12 @@ class Host:
 
     def db(self, settings: Settings) -> "SessionDB":
         """The sessions of a home, over the one store that its agents write through."""
-        from hermes.state import SessionDB  # one turn of a new session does without it
-
         store = shared.store(settings)
-        if id(store) not in self._stores:
-            self._stores[id(store)] = SessionDB(store=store)
-        return self._stores[id(store)]
+        if (known := self._stores.get(id(store))) is None:
+            from hermes.state import SessionDB  # one turn of a new session does without it
+
+            known = self._stores[id(store)] = SessionDB(store=store)
+        return known
 
     def moved(self, session: HostedSession, old: str) -> None:
         """The session goes on under another id."""

@@ -84,7 +84,7 @@ class HostedSession:
         self.session_id = self.agent.session_id
         self._mark()
 
-    @property
+    @cached_property
     def db(self) -> "SessionDB":
         """The sessions of its home."""
         return self.host.db(self._start.settings)

@@ -33,3 +33,12 @@ class Installation:
         from hermes.config.load import load_settings  # many commands need none
 
         return load_settings(self.home, environ=self.environ, flags=flags, ignore_file=ignore_file)
+
+
+def is_model_chosen(settings: "Settings") -> bool:
+    """Whether flags, config.yaml or an address in the environment say which model to use."""
+    from hermes.config.sections import model as model_section  # as above
+
+    section = settings.of(model_section.Section)
+    named = bool(section.default or section.base_url) or section.provider not in ("", "auto")
+    return named or any(settings.lookup(name) for name in ("OPENAI_BASE_URL", "OPENROUTER_BASE_URL"))

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from hermes.config.settings import Settings
 from hermes.errors import HermesError
 from hermes.host.events import LiveEvent, Notice, NoticeLevel, NumberedEvent
 from hermes.host.hosted_session import STOP_S, HostedSession, SessionListener, SessionStart
 from hermes.host.logs import session_tag
 from hermes.host.mode_words import hear
-from hermes.host.session_figures import SessionFigures
+from hermes.host.session_figures import SESSION_FIGURES, SessionFigures
 from hermes.models.providers.resolve import ModelQuery, resolve
+from hermes.state.queries import SessionFilter
 from hermes.types import Content, JsonObject, ModelAnswered, TasksChanged
 
 if TYPE_CHECKING:  # for the first message or the first stream
@@ -69,7 +71,7 @@ class LiveSession(HostedSession):
         """What waits for its turn."""
         from hermes.host.message_queue import MessageQueue
 
-        return MessageQueue(self.db, self.session_id, self.redactor.redact, self.in_thread, self.asked.source)
+        return MessageQueue(self.db, self.session_id, self.redactor.redact, self.asked.source)
 
     async def open(self) -> int:
         """Read what the store knows of it; how many messages wait from before. They are held."""
@@ -324,13 +326,18 @@ class LiveSession(HostedSession):
 
     async def look_up(self) -> None:
         """Bring the figures up to what the store knows of the session."""
-        row = await self.in_thread(self.db.get_session, self.session_id)
+        rows = await self.db.queries.sessions_soon(SessionFilter(ids=(self.session_id,), limit=1), SESSION_FIGURES)
         if (in_use := self.agent.model_in_use) is not None:  # it may have been asked what it is
             self.figures.reads(in_use[0], *in_use[1])
         else:
             try:
-                endpoint = resolve(self.settings, ModelQuery()).endpoint
-                self.figures.reads(endpoint.model or endpoint.provider, endpoint.context_length)
+                self.figures.reads(*self.settings.once(_model_named))
             except HermesError:
                 self.figures.reads("no model", None)
-        self.figures.of_session(row)
+        self.figures.of_session(rows[0] if rows else None)
+
+
+def _model_named(settings: Settings) -> tuple[str, int | None]:
+    """The model of the settings and what it is known to read at once, until its first turn knows better."""
+    endpoint = resolve(settings, ModelQuery()).endpoint
+    return endpoint.model or endpoint.provider, endpoint.context_length

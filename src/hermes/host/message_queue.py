@@ -1,8 +1,8 @@
 """The messages that wait for a live session: what is in memory of its line, which the store keeps."""
 
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from hermes.types import Content, TextPart, text_of
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
+    from hermes.state.message_line import MessageLine
 
 GONE = "Another Hermes has sent or removed this message."
 
@@ -33,26 +34,23 @@ class WaitingMessage(Struct, frozen=True):
 class MessageQueue:
     """The line of one session. A change is on disk before it counts; secrets are hidden there, not in memory."""
 
-    def __init__(
-        self, db: "SessionDB", session_id: str, hide: Callable[[str], str], in_thread: "InThread", who: str = "cli"
-    ) -> None:
-        self._stored = db.store.message_line
+    def __init__(self, db: "SessionDB", session_id: str, hide: Callable[[str], str], who: str = "cli") -> None:
+        self._in_line = db.store.in_line
         self._session_id = session_id
         self._hide = hide
-        self._in_thread = in_thread
         self._who = who
         self.line: tuple[WaitingMessage, ...] = ()
 
     async def open(self) -> int:
         """Read what an earlier run left; how many wait. What had reached the session already is not among them."""
-        found = await self._in_thread(self._stored.settle, self._session_id)
+        found = await self._in_line(lambda line: line.settle(self._session_id))
         self.line = tuple(WaitingMessage(one.key, one.content) for one in found if one.state == "waiting")
         return len(self.line)
 
     async def refresh(self) -> None:
         """Take in what others have put into the line, or taken out of it, meanwhile."""
         before = {one.id for one in self.line}
-        found = await self._in_thread(self._stored.read, self._session_id)
+        found = await self._in_line(lambda line: line.read(self._session_id))
         known = {one.id: one for one in self.line}
         waiting = [one for one in found if one.state == "waiting" or one.key in known]
         read = {one.key for one in waiting}
@@ -70,7 +68,7 @@ class MessageQueue:
         new = WaitingMessage(key or secrets.token_hex(6), content)
         hidden = self._hidden(content)
         kept = QueuedMessage(key=new.id, content=hidden, mode=mode, who=self._who)
-        stored = await self._in_thread(lambda: self._stored.add(self._session_id, kept, first=first))
+        stored = await self._in_line(lambda line: line.add(self._session_id, kept, first=first))
         known = next((one for one in self.line if one.id == new.id), None)
         if known is not None:
             return known
@@ -82,16 +80,17 @@ class MessageQueue:
 
     async def take(self, one: WaitingMessage) -> bool:
         """The agent is to be handed this one, which stays in the line until it is `done`. False if it is `GONE`."""
-        return await self._changed(one, self._stored.take, one.id, is_taken=True)
+        return await self._changed(one, lambda line: line.take(self._session_id, one.id), is_taken=True)
 
     async def put_back(self, one: WaitingMessage) -> None:
         """It did not reach the agent after all."""
-        await self._in_thread(self._stored.put_back, self._session_id, one.id)
+        await self._in_line(lambda line: line.put_back(self._session_id, one.id))
         self._update(one, is_taken=False)
 
     async def edit(self, one: WaitingMessage, text: str) -> None:
         """Say something else at the same place."""
-        if not await self._changed(one, self._stored.edit, one.id, self._hide(text), content=text):
+        hidden = self._hide(text)
+        if not await self._changed(one, lambda line: line.edit(self._session_id, one.id, hidden), content=text):
             raise UserError(GONE)
 
     async def drop(self, *gone: WaitingMessage) -> None:
@@ -105,7 +104,7 @@ class MessageQueue:
     async def move_to(self, session_id: str) -> None:
         """The session goes on under another id; those that wait, wait there."""
         old, self._session_id = self._session_id, session_id
-        await self._in_thread(self._stored.move, old, session_id)
+        await self._in_line(lambda line: line.move(old, session_id))
 
     @property
     def open_ones(self) -> tuple[WaitingMessage, ...]:
@@ -122,21 +121,18 @@ class MessageQueue:
     def _update(self, wanted: WaitingMessage, **changes: Any) -> None:
         self.line = tuple(replace(one, **changes) if one.id == wanted.id else one for one in self.line)
 
-    async def _changed(self, one: WaitingMessage, work: Callable[..., bool], *args: Any, **changes: Any) -> bool:
-        is_ours: bool = await self._in_thread(work, self._session_id, *args)
+    async def _changed(self, one: WaitingMessage, work: Callable[["MessageLine"], bool], **changes: Any) -> bool:
+        is_ours = await self._in_line(work)
         if is_ours:
             self._update(one, **changes)
         else:
             self._forget(one)
         return is_ours
 
-    async def _end(self, gone: tuple[WaitingMessage, ...], state: str) -> None:
+    async def _end(self, gone: tuple[WaitingMessage, ...], state: Literal["done", "dropped"]) -> None:
         self._forget(*gone)
-        await self._in_thread(self._stored.end, self._session_id, [one.id for one in gone], state)
+        await self._in_line(lambda line: line.end(self._session_id, [one.id for one in gone], state))
 
     def _forget(self, *gone: WaitingMessage) -> None:
         ids = {one.id for one in gone}
         self.line = tuple(one for one in self.line if one.id not in ids)
-
-
-InThread = Callable[..., Awaitable[Any]]

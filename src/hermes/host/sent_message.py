@@ -14,6 +14,7 @@ from hermes.errors import SessionInUse, SessionMoved, UserError
 from hermes.host.event_log import read_events
 from hermes.host.events import LiveEvent, MessageTaken, QuestionAsked, TurnEnded
 from hermes.host.message_queue import GONE
+from hermes.state import owner
 from hermes.state.message_line import QueuedMessage
 from hermes.types import Content, StatusChanged, TextPart
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from hermes.host.hosted_session import HostedSession
 
 LOOK_S = 0.1  # how often it is looked what has become of it
+# Looks at a session that nobody works on, before it is taken over: one whose owner is gone, and one whose owner is
+# there and, between two turns, about to go on with its line; on a busy machine that takes a while.
+LOOKS_GONE, LOOKS_THERE = 2, 30
 SentState: TypeAlias = Literal["waiting", "there", "here"]
 RunHere: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 LOST = (
@@ -38,7 +42,7 @@ async def put_in_line(live: "HostedSession", content: Any) -> str:
     redact = live.redactor.redact
     hidden = tuple(TextPart(redact(part.text)) if isinstance(part, TextPart) else part for part in parts)
     message = QueuedMessage(key=key, content=hidden, who=live.asked.source)
-    await live.in_thread(live.db.store.message_line.add, live.session_id, message)
+    await live.db.store.in_line(lambda line: line.add(live.session_id, message))
     return key
 
 
@@ -63,6 +67,7 @@ class SentMessage:
         self._run = run
         self._state: SentState = "waiting"
         self._free = 0  # looks in a row at which nobody worked on the session
+        self._owner = ""  # whoever did so before
         self._looks = 0  # in a row at which it was neither in the line nor at work
         self._stopped = asyncio.Event()
 
@@ -103,17 +108,20 @@ class SentMessage:
     async def take_back(self) -> None:
         """Take it out of the line."""
         live = self._live
-        await live.in_thread(live.db.store.message_line.end, live.session_id, [self._key], "dropped")
+        await live.db.store.in_line(lambda line: line.end(live.session_id, [self._key], "dropped"))
 
     async def _taken_over(self) -> dict[str, Any] | None:
         """Run it here, when nobody works on the session; None when it runs elsewhere, or still waits."""
         live = self._live
-        is_held = await live.in_thread(live.db.queries.lease, live.session_id) is not None
-        self._free = 0 if is_held else self._free + 1
-        if self._free < 2:  # between two turns, an owner that is there goes on with its line
+        lease = await live.in_thread(live.db.queries.lease, live.session_id)
+        if lease is not None:
+            self._free, self._owner = 0, lease.owner
             return None
-        line = live.db.store.message_line
-        if not await live.in_thread(line.take, live.session_id, self._key):
+        self._free += 1
+        if self._free < (LOOKS_GONE if self._owner and not owner.may_be_alive(self._owner) else LOOKS_THERE):
+            return None
+        in_line = live.db.store.in_line
+        if not await in_line(lambda line: line.take(live.session_id, self._key)):
             await self._require_news()
             return None
         self._state = "here"
@@ -122,16 +130,16 @@ class SentMessage:
             result = await self._run()
         except (SessionInUse, SessionMoved):
             self._state = "waiting"
-            await live.in_thread(line.put_back, live.session_id, self._key)
+            await in_line(lambda line: line.put_back(live.session_id, self._key))
             return None
-        await live.in_thread(line.end, live.session_id, [self._key], "done")
+        await in_line(lambda line: line.end(live.session_id, [self._key], "done"))
         return result
 
     async def _require_news(self) -> None:
         """It is not ours to take and nobody works: its turn begins or has just ended, or its process is gone."""
         live = self._live
-        line = await live.in_thread(live.db.store.message_line.read, live.session_id)
-        if any(one.key == self._key for one in line):
+        waiting = await live.db.store.in_line(lambda line: line.read(live.session_id))
+        if any(one.key == self._key for one in waiting):
             self._looks = 0
             return
         self._looks += 1

@@ -4,6 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+SESSION_FIGURES = (  # the columns of a session that its figures are made of
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "estimated_cost_usd",
+    "cwd",
+    "title",
+)
+
 
 @dataclass(slots=True)
 class SessionFigures:

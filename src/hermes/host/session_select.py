@@ -1,13 +1,17 @@
 """Which sessions are meant: by a name, or by what they are like."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from hermes.config import paths
 from hermes.errors import SessionNotFound
+from hermes.host.installation import Installation
 from hermes.host.session_text import age, title_of
+from hermes.state.stores import has_sessions, place_of
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB
@@ -17,6 +21,26 @@ MAX_TITLE_CHARS = 100
 DAY_S = 86_400
 Row = Mapping[str, Any]
 _COUNTS = {"messages": "message_count", "tool_calls": "tool_call_count"}
+
+
+@contextmanager
+def open_sessions(installation: Installation, *, make: bool = False) -> "Iterator[SessionDB | None]":
+    """The home's sessions; None when there is no store yet, unless one is to be made. Looking never makes one."""
+    place = place_of(installation.home)
+    if not make and not has_sessions(place):
+        yield None
+        return
+    from hermes.state import SessionDB  # paid by whoever has sessions
+
+    paths.made(installation.home)
+    with SessionDB(place) as db:
+        yield db
+
+
+def no_sessions(name: str | None) -> SessionNotFound:
+    """The error for a session asked of a home that has none."""
+    asked = f"there is no session {name!r}" if name else "there are no sessions yet"
+    return SessionNotFound(f"{asked}; start one with: hermes chat -q …")
 
 
 def find_session(db: "SessionDB", name: str) -> str:

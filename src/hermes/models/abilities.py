@@ -46,6 +46,9 @@ class Remarking(Protocol):
         """A word to the person about the last answer."""
 
 
+_able: dict[type, tuple[bool, ...]] = {}  # by kind of model, in the order of the fields below
+
+
 class Abilities(NamedTuple):
     """The model itself, where it can. Found once: a check against a protocol walks its methods each time."""
 
@@ -56,9 +59,7 @@ class Abilities(NamedTuple):
 
     @classmethod
     def of(cls, model: Model) -> "Abilities":
-        return cls(
-            model if isinstance(model, Described) else None,
-            model if isinstance(model, Preparing) else None,
-            model if isinstance(model, Remarking) else None,
-            model if isinstance(model, Rotating) else None,
-        )
+        kind = type(model)
+        if kind not in _able:
+            _able[kind] = tuple(isinstance(model, each) for each in (Described, Preparing, Remarking, Rotating))
+        return cls._make(model if is_able else None for is_able in _able[kind])

@@ -12,7 +12,7 @@ _ENDED = ("Z", "X")  # states of a process that is gone and only not yet waited 
 
 def this_process() -> str:
     """`place:pid:start`, unique to this process."""
-    return f"{_place()}:{os.getpid()}:{_stat_of(os.getpid())[1]}"
+    return _named(os.getpid())
 
 
 def may_be_alive(owner: str) -> bool:
@@ -52,6 +52,11 @@ def described(owner: str) -> str:
     if host != _host():
         return f"pid {pid} on {host}"
     return f"pid {pid}" if place in (here, _host()) else f"pid {pid} of another container or boot"
+
+
+@functools.lru_cache(maxsize=1)  # by pid: a fork is another process
+def _named(pid: int) -> str:
+    return f"{_place()}:{pid}:{_stat_of(pid)[1]}"
 
 
 @functools.cache

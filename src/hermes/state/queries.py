@@ -6,9 +6,9 @@ may be called from any thread. `hermes.state.sqlite` implements it, as does a st
 tests/state/test_session_db.py holds both to the same words.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes.state.batch_rows import BatchRows
 
 Row: TypeAlias = dict[str, Any]
+Answer = TypeVar("Answer")
 RecordTable: TypeAlias = Literal["attempts", "tool_runs", "approvals", "model_calls"]
 Sort: TypeAlias = Literal["best", "newest", "oldest"]
 
@@ -138,6 +139,9 @@ class SessionQueries(Protocol):
     def sessions(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
         """Their rows, with these columns or with all."""
 
+    async def sessions_soon(self, where: SessionFilter, columns: Sequence[str] = ()) -> list[Row]:
+        """`sessions` of a few, for a loop."""
+
     def count_sessions(self, where: SessionFilter) -> int: ...
 
     def glances(self, session_ids: Sequence[str]) -> dict[str, Glance]:
@@ -252,6 +256,9 @@ class SessionStore(EventStore, Protocol):
     def queries(self) -> SessionQueries: ...
     @property
     def message_line(self) -> MessageLine: ...
+    async def in_line(self, work: Callable[[MessageLine], Answer]) -> Answer:
+        """Do `work` with the lines, for a loop: all or nothing, durable when it returns; it may be run twice."""
+
     @property
     def schedule(self) -> ScheduleRows: ...
     @property

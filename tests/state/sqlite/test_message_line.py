@@ -1,15 +1,18 @@
 """The line of messages in a SQLite file: several processes, kills, older files and damaged ones."""
 
+import asyncio
 import signal
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from hermes.ops import SessionCreated
 from hermes.state import SessionDB, SqliteStore, schema
-from hermes.state.message_line import MODES, STATES, BusyMode, QueuedMessage, QueueState
+from hermes.state.message_line import MODES, STATES, BusyMode, MessageLine, QueuedMessage, QueueState
 from hermes.state.sqlite.message_line import SqliteMessageLine
 from hermes.types import Content
 from tests.state.sqlite.test_schema_history import PAGE, as_of
@@ -43,6 +46,47 @@ def test_several_processes_neither_lose_nor_double_a_message(tmp_path: Path) -> 
         )
         assert states.fetchone() == (50, 50)
     assert sorted(taken + left) == sorted(f"k{number}" for number in range(50))
+
+
+async def test_what_many_sessions_ask_of_a_loop_at_once_is_kept_and_moves_no_record(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    try:
+        await store.commit(SessionCreated(session_id="s", source="cli"))
+        before = store.version("s")
+        async with asyncio.TaskGroup() as group:
+            for number in range(32):
+                message = QueuedMessage(key="k", content=str(number))
+                group.create_task(store.in_line(partial(_added, session=f"s{number}", message=message)))
+        at = store.read(lambda conn: conn.execute("SELECT count(*), count(DISTINCT session_id) FROM queued_messages"))
+        assert at.fetchone() == (32, 32)
+        assert store.version("s") == before  # no session's record has changed: none is read again
+    finally:
+        await store.close()
+
+
+async def test_work_that_fails_changes_nothing_and_costs_its_neighbours_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+
+    def half(line: MessageLine) -> None:
+        line.add("s", QueuedMessage(key="half", content="half"))
+        raise ValueError("on the way")
+
+    async def fails() -> None:
+        with pytest.raises(ValueError, match="on the way"):
+            await store.in_line(half)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fails())
+            whole = QueuedMessage(key="whole", content="whole")
+            group.create_task(store.in_line(partial(_added, session="s", message=whole)))
+        assert [one.key for one in store.message_line.read("s")] == ["whole"]
+    finally:
+        await store.close()
+
+
+def _added(line: MessageLine, session: str, message: QueuedMessage) -> QueuedMessage:
+    return line.add(session, message)
 
 
 def test_what_a_living_process_works_on_is_its_own_until_it_is_killed(tmp_path: Path) -> None:

@@ -4,75 +4,19 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
-from hermes.config.load import load_settings
-from hermes.errors import UserError
-from hermes.surfaces.cli.chosen_model import is_chosen
+from hermes.host.model_discovery import ServerPlace, by_server
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.model_discovery import ServerPlace, _by_key, _by_server, usual_places
 from hermes.surfaces.cli.output import Output
 from hermes.testing.replies import says
-from hermes.testing.server import ScriptedServer, ServerThread
+from hermes.testing.server import ServerThread
 from tests.surfaces.cli.conftest import Run
 from tests.surfaces.cli.interactive.terminal import CTRL_C, hermes
-
-
-def settings_of(home: Path, environ: Mapping[str, str], **flags: str) -> object:
-    return load_settings(home, environ=dict(environ), flags=flags)
-
-
-def test_a_known_key_names_provider_and_model_and_says_why(home: Path) -> None:
-    settings = load_settings(home, environ={"ANTHROPIC_API_KEY": "k"})
-    assert not is_chosen(settings)
-    pick = _by_key(settings)
-    assert pick is not None
-    assert pick.flags == {"model.provider": "anthropic", "model.default": "claude-sonnet-4-5"}
-    assert "because ANTHROPIC_API_KEY is set" in pick.why
-
-
-def test_a_key_without_a_usual_model_is_told_in_one_sentence(home: Path) -> None:
-    with pytest.raises(UserError, match="NOVITA_API_KEY is set, but no model of Novita is chosen"):
-        _by_key(load_settings(home, environ={"NOVITA_API_KEY": "k"}))
-
-
-@pytest.mark.parametrize("key", ["model.default", "model.base_url", "model.provider"])
-def test_flags_and_config_come_before_everything(home: Path, key: str) -> None:
-    assert is_chosen(load_settings(home, environ={"ANTHROPIC_API_KEY": "k"}, flags={key: "ollama"}))
-    assert not is_chosen(load_settings(home, environ={}, flags={"model.provider": "auto"}))
-
-
-async def test_of_the_places_that_answer_the_first_one_with_a_model_is_taken() -> None:
-    async def web_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not await reader.readline():  # a knock: somebody looked whether anything listens here
-            writer.close()
-            return
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello")
-        await writer.drain()
-        writer.close()
-
-    other = await asyncio.start_server(web_page, "127.0.0.1", 0)
-    async with other, ScriptedServer(models=("small", "large")) as server:
-        ports = [other.sockets[0].getsockname()[1], int(server.url.rpartition(":")[2])]
-        places = [ServerPlace("llamacpp", "127.0.0.1", 1), *(ServerPlace("vllm", "127.0.0.1", port) for port in ports)]
-        pick = await _by_server(places)
-    assert pick is not None
-    assert pick.flags == {"model.provider": "vllm", "model.base_url": places[2].base_url, "model.default": "small"}
-    assert "of 2 there" in pick.why
-
-
-async def test_nothing_listening_finds_nothing() -> None:
-    assert await _by_server([ServerPlace("ollama", "127.0.0.1", 1), ServerPlace("vllm", "127.0.0.1", 2)]) is None
-
-
-def test_the_usual_ports_are_tried_and_ollamas_own_first(home: Path) -> None:
-    places = usual_places(load_settings(home, environ={"OLLAMA_HOST": "127.0.0.1:4711"}))
-    assert [place.port for place in places] == [4711, 11434, 1234, 8080, 8000]
 
 
 def test_a_local_server_answers_the_first_question_and_is_named_on_stderr(run: Run) -> None:
@@ -91,7 +35,7 @@ def nobody_listens() -> None:
     """Leave out a test of empty machines on one where a model server runs."""
     for port in (11434, 1234, 8080, 8000):
         place = ServerPlace("", "127.0.0.1", port)
-        if asyncio.run(_by_server([place])) is not None:
+        if asyncio.run(by_server([place])) is not None:
             pytest.skip(f"a model server runs on the usual port {port}")
 
 

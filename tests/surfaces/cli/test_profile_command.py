@@ -15,7 +15,7 @@ import pytest
 from hermes.errors import UserError
 from hermes.host.profiles import import_archive
 from hermes.surfaces.cli.exit_codes import Exit
-from tests.surfaces.cli.conftest import SOURCE
+from tests.surfaces.conftest import SOURCE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import queue
 import socket
 import subprocess
@@ -16,10 +15,8 @@ from typing import Any
 
 import pytest
 
-import hermes
 from hermes.host.wire.serve_folder import ServeFolder
 
-SOURCE = Path(hermes.__file__).parents[1]
 WAIT_S = 60.0
 Json = dict[str, Any]
 
@@ -148,24 +145,6 @@ class Served:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(WAIT_S)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    folder = tmp_path / "home"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
-@pytest.fixture
-def environ(home: Path, tmp_path: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "HERMES_HOME": str(home),
-        "PYTHONPATH": str(SOURCE),
-        "LANG": "C.UTF-8",
-    }
 
 
 @pytest.fixture

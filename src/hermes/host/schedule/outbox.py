@@ -73,7 +73,7 @@ class Outbox:
         if not session_id or await shared.pool.run(db.get_session, session_id) is None:
             raise UserError(f"the session {session_id!r} that this job delivers to is gone")
         message = QueuedMessage(key=key, content=delivery.text, who="cron")
-        await shared.pool.run(db.store.message_line.add, session_id, message)
+        await db.store.in_line(lambda line: line.add(session_id, message))
 
     async def _to_command(self, delivery: Delivery) -> None:
         name = delivery.target.partition(":")[2]

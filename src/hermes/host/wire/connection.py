@@ -74,9 +74,13 @@ class ServerConnection:
             await self._writer.drain()
             return await waits
         except ConnectionError as error:
-            raise ServerGone("the server is gone") from error
+            # The server may have said why before it went; what was said to this request is the better word.
+            told = waits.exception() if waits.done() else None
+            raise told or ServerGone("the server is gone") from error
         finally:
             self._waiting.pop(number, None)
+            if not waits.cancel() and not waits.cancelled():
+                waits.exception()  # heard, also where whoever asked has gone before: asyncio complains otherwise
 
     async def hello(self, name: str, environ: Mapping[str, str], cwd: str) -> JsonObject:
         """Say who this is; `UserError` names what to restart when the versions differ."""

@@ -30,14 +30,18 @@ class Claim(Struct, frozen=True, kw_only=True):
     is_filed: bool = False  # stands in config.yaml, which knows nothing of variables and options
 
 
-def configured_claims(settings: Settings) -> list[Claim]:
+def configured_claims(settings: Settings) -> tuple[Claim, ...]:
     """What config.yaml, the environment and the command line say, the weakest first."""
+    return settings.once(_configured_claims)
+
+
+def _configured_claims(settings: Settings) -> tuple[Claim, ...]:
     filed, environment, flags = settings.layers(model_section.Section)
-    return [
+    return (
         replace(_claim(filed), key_source="model.api_key", is_filed=True),
         _claim(environment),
         replace(_claim(flags), key_source="the key of the command line"),
-    ]
+    )
 
 
 def address_of(claims: Sequence[Claim]) -> Claim:

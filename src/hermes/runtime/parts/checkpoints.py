@@ -24,6 +24,7 @@ class CheckpointPart(Part):
     def __init__(self, agent: Joining) -> None:
         self._agent = agent
         self._soon: asyncio.TimerHandle | None = None
+        self._has_looked = False
 
     @classmethod
     def join(cls, agent: Joining) -> "CheckpointPart | None":
@@ -42,7 +43,13 @@ class CheckpointPart(Part):
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_later(SOON_S, self._look)
 
+    def turn_ended(self, turn: TurnFacts, answer: str | None) -> None:
+        if self._soon is not None and not self._has_looked:
+            self._soon.cancel()
+            self._soon = None
+
     def _look(self) -> None:
+        self._has_looked = True
         self.calls.begin_look()
 
     def around(self, call: "CallContext") -> AbstractAsyncContextManager[None] | None:

@@ -73,7 +73,7 @@ def lease_of(conn: sqlite3.Connection, session_id: str) -> Lease | None:
     found = conn.execute(_FIND, (session_id,)).fetchone()
     if found is None or not _is_held(found, time.time()):
         return None
-    return Lease(found[0], owner.described(found[1]), found[2])
+    return Lease(found[0], owner.described(found[1]), found[2], found[1])
 
 
 def _is_held(found: tuple[int, str, float, float], at: float) -> bool:

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -17,9 +17,6 @@ from hermes.state.message_line import KEPT_S, MODES, STATES, QueuedMessage
 from hermes.state.sqlite.session_continuation import line_before, tip_of
 from hermes.typed import from_json
 from hermes.types import Content
-
-if TYPE_CHECKING:
-    from hermes.state.sqlite.store import SqliteStore
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
@@ -60,10 +57,29 @@ _RELEASE = f"UPDATE queued_messages SET {_BACK} WHERE session_id = ?1 AND state 
 _OLD_LINES = "waiting:"  # what the names of lines began with when each was one value of `state_meta`
 
 
+class Transactions(Protocol):
+    """Where a line reads and writes: a store, or one transaction of it."""
+
+    def write(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer: ...
+    def read(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer: ...
+
+
+class OpenTransaction:
+    """`Transactions` inside one that its caller has begun, and commits."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
+
+    def write(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        return work(self._conn)
+
+    read = write
+
+
 class SqliteMessageLine:
     """`MessageLine` over the connections of a store."""
 
-    def __init__(self, store: "SqliteStore") -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
 
     def add(self, session_id: str, message: QueuedMessage, *, first: bool = False) -> QueuedMessage:

@@ -4,7 +4,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -76,23 +76,10 @@ class SqliteQueries:
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     def sessions(self, where: queries.SessionFilter, columns: Sequence[str] = ()) -> list[queries.Row]:
-        names = tuple(columns or SESSION_COLUMNS)
-        clause, values = _conditions(where)
-        sql = (
-            f"SELECT {', '.join(f's.{name}' for name in names)} FROM sessions s{clause}"
-            f" ORDER BY {_ORDERS[where.order]} LIMIT ? OFFSET ?"
-        )
+        return self._store.read(_session_rows(where, columns))
 
-        def work(conn: sqlite3.Connection) -> list[queries.Row]:
-            found = conn.execute(sql, (*values, where.limit, where.offset)).fetchall()
-            rows = [dict(zip(names, map(_plain, row), strict=True)) for row in found]
-            for name in _LONG_TEXTS:
-                if name in names:
-                    for row in rows:
-                        row[name] = full_text(conn, row[name])
-            return rows
-
-        return self._store.read(work)
+    async def sessions_soon(self, where: queries.SessionFilter, columns: Sequence[str] = ()) -> list[queries.Row]:
+        return await self._store.read_soon(_session_rows(where, columns))
 
     def count_sessions(self, where: queries.SessionFilter) -> int:
         clause, values = _conditions(where)
@@ -373,6 +360,28 @@ class SqliteQueries:
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...]:
         return self._all(sql, *values)[0]
+
+
+def _session_rows(
+    where: queries.SessionFilter, columns: Sequence[str]
+) -> Callable[[sqlite3.Connection], list[queries.Row]]:
+    names = tuple(columns or SESSION_COLUMNS)
+    clause, values = _conditions(where)
+    sql = (
+        f"SELECT {', '.join(f's.{name}' for name in names)} FROM sessions s{clause}"
+        f" ORDER BY {_ORDERS[where.order]} LIMIT ? OFFSET ?"
+    )
+
+    def work(conn: sqlite3.Connection) -> list[queries.Row]:
+        found = conn.execute(sql, (*values, where.limit, where.offset)).fetchall()
+        rows = [dict(zip(names, map(_plain, row), strict=True)) for row in found]
+        for name in _LONG_TEXTS:
+            if name in names:
+                for row in rows:
+                    row[name] = full_text(conn, row[name])
+        return rows
+
+    return work
 
 
 def _conditions(where: queries.SessionFilter) -> tuple[str, list[Any]]:

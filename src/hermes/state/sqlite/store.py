@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+
 
 class SqliteStore:
     """Sessions in the file at `path`, which is made when it is not there.
@@ -78,12 +80,23 @@ class SqliteStore:
         The end of a session that was just written is in memory; reading it is quicker than asking a thread to.
         """
         if after and self._file.is_quick:
-            try:
-                seen = self._writer.look(lambda conn: load_session(conn, session_id, self.blobs.get, after))
-            except (sqlite3.Error, OSError):  # told properly, or mended, by the read below
-                seen = None
+            seen = self._looked(lambda conn: load_session(conn, session_id, self.blobs.get, after))
             return self.load_sync(session_id, after) if seen is None else seen[0]
+        if self._looked(lambda conn: conn.execute(_EXISTS, (session_id,)).fetchone()) == (None,):
+            return None  # a session that begins
         return await self._reads.run(lambda: self.load_sync(session_id, after))
+
+    async def read_soon(self, work: Work[Answer]) -> Answer:
+        """A short `read` for a loop: at once where that is not felt, else on a thread."""
+        seen = self._looked(work)
+        return await self._reads.run(lambda: self.read(work)) if seen is None else seen[0]
+
+    def _looked(self, work: Work[Answer]) -> tuple[Answer] | None:
+        """What `work` reads over the connection that has the newest pages at hand; None when that is not to be had."""
+        try:
+            return self._writer.look(work) if self._file.is_quick else None
+        except (sqlite3.Error, OSError, UnicodeDecodeError):  # told properly, or mended, by the read that follows
+            return None
 
     def version(self, session_id: str) -> Version | None:
         """The state that a session is in, to be compared with an earlier one; None when it cannot be told at once."""
@@ -214,6 +227,15 @@ class SqliteStore:
         from hermes.state.sqlite.message_line import SqliteMessageLine  # a start does not pay for it
 
         return SqliteMessageLine(self)
+
+    async def in_line(self, work: "Callable[[MessageLine], Answer]") -> Answer:
+        """Do `work` with the lines, for a loop: what its sessions ask for in one round is one commit.
+
+        Not `_counted`: a line is no part of a session's record, and what is known of that stays true.
+        """
+        from hermes.state.sqlite.message_line import OpenTransaction, SqliteMessageLine  # as above
+
+        return await self._writer.write(lambda conn: work(SqliteMessageLine(OpenTransaction(conn))))
 
     @property
     def schedule(self) -> "ScheduleRows":

@@ -10,12 +10,11 @@ import msgspec
 
 from hermes.errors import UserError
 from hermes.host.session_export import ExportForm, export_texts, exported
-from hermes.host.session_select import DAY_S, SessionChoice, ended_sessions, find_session
+from hermes.host.session_select import DAY_S, SessionChoice, ended_sessions, find_session, no_sessions, open_sessions
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.session_filter import filter_options, taken_filter
-from hermes.surfaces.cli.store import no_sessions, open_sessions
 from hermes.typed import from_json
 
 DEFAULT_AGE_DAYS = 90

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hermes.host.session_select import open_sessions
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.store import open_sessions
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

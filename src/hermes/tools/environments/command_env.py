@@ -46,13 +46,18 @@ def is_secret_name(name: str) -> bool:
 
 def redactor_of(settings: Settings, *more: str | None) -> Redactor:
     """A redactor that knows the secrets of the environment, of .env and of config.yaml, and `more`."""
+    made = settings.once(_own_redactor).copy()
+    for value in more:
+        made.register(value or "", "api_key")
+    return made
+
+
+def _own_redactor(settings: Settings) -> Redactor:
     made = Redactor(is_on=bool(settings.mapping["security"]["redact_secrets"]))
     made.register_all(settings.environ, is_secret_name)
     made.register_all(settings.secrets, is_secret_name)
     _register_tree(made, settings.tree)
     _register_tree(made, settings.flags)
-    for value in more:
-        made.register(value or "", "api_key")
     return made
 
 

@@ -122,12 +122,15 @@ def has_foreign_files(home: Path, project: Path | None) -> bool:
 
 def project_of(folder: Path, home: Path) -> Path | None:
     """The project that `folder` lies in: the nearest folder upwards with tool files of its own."""
-    mine = os.path.realpath(home / "tools")  # those beside the user's own projects belong to none of them
-    for place in (folder, *folder.parents):
+    place = str(folder)
+    while True:
         tools = f"{place}/{PROJECT_TOOLS}"  # as text: every new session asks, for every folder above it
-        if os.path.isdir(tools) and os.path.realpath(tools) != mine:  # noqa: PTH112
-            return place
-    return None
+        # Those of the home, beside the user's own projects, belong to none of them.
+        if os.path.isdir(tools) and os.path.realpath(tools) != os.path.realpath(home / "tools"):  # noqa: PTH112
+            return Path(place)
+        if (above := os.path.dirname(place)) == place:  # noqa: PTH120
+            return None
+        place = above
 
 
 def _load_foreign(request: ViewRequest, custom: Mapping[str, Toolset]) -> dict[str, Registered]:

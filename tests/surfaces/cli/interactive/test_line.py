@@ -1,6 +1,5 @@
 """Messages that wait: in order, none lost, also when the process is killed; they can be seen and changed."""
 
-import asyncio
 import os
 import signal
 from pathlib import Path
@@ -21,12 +20,8 @@ from tests.surfaces.cli.interactive.terminal import CTRL_D, ENTER, ESC, UP, answ
 SLOW = says("I talk. " * 2_000).timed(chunk_size=8, chunk_delay_s=0.02)
 
 
-async def in_thread(work: Any, *args: Any) -> Any:
-    return await asyncio.to_thread(work, *args)
-
-
 def line(db: SessionDB, session: str = "s") -> MessageQueue:
-    return MessageQueue(db, session, lambda text: text.replace("hunter2", "[hidden]"), in_thread)
+    return MessageQueue(db, session, lambda text: text.replace("hunter2", "[hidden]"))
 
 
 async def test_what_waits_is_there_in_order_after_a_restart(tmp_path: Path) -> None:

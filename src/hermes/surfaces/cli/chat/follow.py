@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import SessionInUse
 from hermes.host.sent_message import SendStopped, SentMessage, put_in_line
+from hermes.host.session_select import open_sessions
 from hermes.runtime.trajectory import ModelBriefing, saved
-from hermes.surfaces.cli.store import open_sessions
 
 if TYPE_CHECKING:
     from hermes.surfaces.cli.chat.headless import _Listener, _Run

@@ -1,12 +1,12 @@
 """What a person at a terminal sees of `hermes chat -q`: the last exchanges, and the answer as Markdown."""
 
+from hermes.host.session_select import open_sessions
 from hermes.host.session_text import last_messages, said
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter
 from hermes.surfaces.cli.interactive.theme import told_theme
 from hermes.surfaces.cli.output import cut
-from hermes.surfaces.cli.store import open_sessions
 
 REMINDED = 2  # exchanges shown when a session goes on
 

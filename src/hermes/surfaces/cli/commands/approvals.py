@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from hermes.errors import UserError
+from hermes.host.session_select import open_sessions
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.store import open_sessions
 
 
 @click.group("approvals", cls=Menu, invoke_without_command=True)

@@ -357,7 +357,7 @@ def _signals(stop: "RunStop", cli: Cli) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rows(cli: Cli) -> "Iterator[BatchRows]":
-    from hermes.surfaces.cli.store import open_sessions
+    from hermes.host.session_select import open_sessions
 
     with open_sessions(cli, make=True) as db:
         assert db is not None

@@ -357,8 +357,8 @@ def _has_store(cli: Cli) -> bool:
 
 @contextmanager
 def _book(cli: Cli) -> "Iterator[JobBook]":
+    from hermes.host.session_select import open_sessions
     from hermes.runtime.setup.schedule_setup import job_book
-    from hermes.surfaces.cli.store import open_sessions
 
     settings = cli.settings()
     with open_sessions(cli, make=True) as db:

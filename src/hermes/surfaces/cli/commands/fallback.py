@@ -59,12 +59,12 @@ def add(cli: Cli, /, model: str, first: bool, no_check: bool, **options: str) ->
         raise UserError(f"{model} is in the chain already; see: hermes fallback list")
     if not no_check:
         from hermes.host.model_choice import ModelChoice
-        from hermes.surfaces.cli.model_choice import try_choice
+        from hermes.surfaces.cli.model_questions import try_now
 
         key = cli.settings().lookup(options["key_env"]) if options["key_env"] else ""
         if options["key_env"] and not key:
             raise UserError(f"the variable {options['key_env']} is not set; nothing was changed")
-        try_choice(
+        try_now(
             cli,
             ModelChoice(
                 model=model,

@@ -34,7 +34,7 @@ def model(cli: Cli, /, **options: Any) -> int:
     runs a GGUF file on this machine; without FILE, the small model in the box.
     """
     from hermes.host.model_choice import ModelChoice, save_choice
-    from hermes.surfaces.cli.model_choice import adopt, ask_choice, is_interactive, told_next
+    from hermes.surfaces.cli.model_questions import adopt, ask_choice, is_interactive, told_next
 
     as_json: bool = options["as_json"]
     if options["source"] is not None:
@@ -122,9 +122,9 @@ def _providers(cli: Cli, as_json: bool) -> int:
 
 
 def _models(cli: Cli, choice: "ModelChoice", as_json: bool) -> int:
-    from hermes.surfaces.cli.model_choice import try_choice
+    from hermes.surfaces.cli.model_questions import try_now
 
-    _, result = try_choice(cli, choice, needs_model=False)
+    result = try_now(cli, choice, needs_model=False)
     if as_json:
         cli.out.json(list(result.models))
         return Exit.ANSWERED

@@ -143,7 +143,7 @@ def described(confined: "Confinement") -> dict[str, Any]:
 
 def _hosts(cli: Cli) -> list[dict[str, Any]]:
     """What sessions asked to reach, newest last, each host of a session once."""
-    from hermes.surfaces.cli.store import open_sessions
+    from hermes.host.session_select import open_sessions
 
     with open_sessions(cli) as db:
         rows = db.list_approvals(None) if db else []

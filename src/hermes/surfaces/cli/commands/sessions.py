@@ -10,13 +10,12 @@ import click
 from hermes.config import paths
 from hermes.errors import UserError
 from hermes.host import session_text
-from hermes.host.session_select import find_session
+from hermes.host.session_select import find_session, no_sessions, open_sessions
 from hermes.surfaces.cli import session_views
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.shell_completion import matching_sessions
-from hermes.surfaces.cli.store import no_sessions, open_sessions
 
 if TYPE_CHECKING:
     from hermes.state import SessionDB

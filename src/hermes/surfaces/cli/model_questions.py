@@ -1,4 +1,4 @@
-"""Choosing a model: which provider, with which key, under which name; tried before it is written down."""
+"""The questions by which a person chooses a model; each answer is tried before the next."""
 
 import asyncio
 import shutil
@@ -9,16 +9,22 @@ from pathlib import Path
 import click
 
 from hermes.errors import ProviderError, UserError
-from hermes.host.model_choice import ModelChoice, save_choice
-from hermes.models.http.client import HttpClient
-from hermes.models.providers.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host, providers
-from hermes.models.providers.endpoint_check import CheckResult, check_endpoint, require_model
-from hermes.models.providers.resolve import Resolved, resolve
+from hermes.host.model_choice import (
+    ModelChoice,
+    OfferedProvider,
+    adopt_choice,
+    box_choice,
+    offered_providers,
+    provider_meant,
+    try_choice,
+)
+from hermes.models.providers.catalogue import ProviderEntry, find_provider, is_loopback, provider_of_host
+from hermes.models.providers.endpoint_check import CheckResult, require_model
 from hermes.surfaces.cli.context import Cli
+from hermes.surfaces.cli.output import Output
 
 SHOWN_MODELS = 40
 KEEP = "\0keep"
-LIKELY = ("openrouter", "anthropic", "openai", "gemini", "custom", "ollama", "lmstudio", "vllm", "local")
 
 
 def is_interactive() -> bool:
@@ -26,44 +32,27 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def try_choice(cli: Cli, choice: ModelChoice, *, needs_model: bool = True) -> tuple[Resolved, CheckResult]:
-    """Ask the provider whether key and model are right; `UserError` says what is not."""
-    wanted = choice if choice.model else ModelChoice(**{**_fields(choice), "model": "-"})
-    found = resolve(cli.settings(), wanted.asked())
-    if found.entry.kind == "box":
-        file = _box_choice(cli, choice.model, is_tried=True).model
-        return found, CheckResult((file or "SmolLM2-135M",))
-    try:
-        result = asyncio.run(_ask(found))
-        result = result if result.models else CheckResult(found.models, result.server, result.is_checked)
-        if needs_model and choice.model:
-            require_model(result, choice.model)
-    except ProviderError as error:
-        raise UserError(f"{error}; nothing was changed (--no-check writes it down untried)") from error
-    return found, result
+class SetupOutput:
+    """`SetupWatcher` on stderr."""
+
+    def __init__(self, out: Output) -> None:
+        self.note = out.note
+        self._stream = out.stderr
+        self.draws_over = out.stderr.isatty()
+
+    def progress(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
-async def _ask(found: Resolved) -> CheckResult:
-    http = HttpClient()
-    try:
-        return await check_endpoint(http, found.endpoint)
-    finally:
-        await http.close()
+def try_now(cli: Cli, choice: ModelChoice, *, needs_model: bool = True) -> CheckResult:
+    """What the provider says to `choice`; `UserError` says what is not right."""
+    return asyncio.run(try_choice(cli, SetupOutput(cli.out), choice, needs_model=needs_model))[1]
 
 
 def adopt(cli: Cli, choice: ModelChoice, *, is_tried: bool) -> None:
     """Try `choice`, write it down, and tell both."""
-    if (named := find_provider(choice.provider)) is not None and named.kind == "box":
-        entry = resolve(cli.settings(), choice.asked()).entry  # refuses an address
-        choice = _box_choice(cli, choice.model, is_tried=is_tried)
-    elif is_tried:
-        found, result = try_choice(cli, choice)
-        entry = found.entry
-        told = "the key is right" if found.endpoint.api_key else "it answers"
-        cli.out.note(f"{entry.name}: {told}." if result.is_checked else f"{entry.name}: could not be asked beforehand.")
-    else:
-        entry = resolve(cli.settings(), choice.asked()).entry
-    for line in save_choice(cli.settings(), choice, entry):
+    for line in asyncio.run(adopt_choice(cli, SetupOutput(cli.out), choice, is_tried=is_tried)):
         cli.out.line(line)
 
 
@@ -89,7 +78,7 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
             api_key = _ask_key(entry, base_url, api_key)
         choice = ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key)
         try:
-            _, result = try_choice(cli, choice, needs_model=False)
+            result = try_now(cli, choice, needs_model=False)
             break
         except UserError as error:
             cli.out.note(str(error))
@@ -127,32 +116,24 @@ def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:
 
 def _ask_file(cli: Cli) -> ModelChoice:
     answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
-    return _box_choice(cli, answer.strip(), is_tried=True)
-
-
-def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> ModelChoice:
-    from hermes.surfaces.cli.model_discovery import ready_file  # brings what starts processes
-
-    return ModelChoice(provider="local", model=str(ready_file(cli, text, is_tried=is_tried) or ""))
+    return asyncio.run(box_choice(cli, SetupOutput(cli.out), answer.strip()))
 
 
 def _ask_provider(cli: Cli) -> ProviderEntry | None:
-    """Who serves the model; None keeps what is set. The likely ones come first."""
+    """Who serves the model; None keeps what is set."""
     settings = cli.settings()
-    offered = [entry for entry in providers().values() if entry.kind not in ("oauth", "external")]
-    has_key = {entry.id: any(settings.lookup(name) for name in entry.env) for entry in offered}
-    offered.sort(
-        key=lambda entry: (not has_key[entry.id], LIKELY.index(entry.id) if entry.id in LIKELY else len(LIKELY))
-    )
+    offered = offered_providers(settings)
     now = str(settings.get("model.provider") or ""), str(settings.get("model.default") or "")
     kept = f"keep {': '.join(filter(None, now))}" if any(now) else ""
     if _can_draw(cli):
-        labels = [f"{entry.name}{'  (key is set)' if has_key[entry.id] else ''}  {entry.id}" for entry in offered]
         options: list[tuple[str, str]] = [(kept, KEEP)] if kept else []
-        options += [(label, entry.id) for label, entry in zip(labels, offered, strict=True)]
+        options += [
+            (f"{one.entry.name}{'  (key is set)' if one.has_key else ''}  {one.entry.id}", one.entry.id)
+            for one in offered
+        ]
         return _drawn_provider(cli, options, offered)
-    for number, entry in enumerate(offered, 1):
-        cli.out.note(f"{number:3}  {entry.name}{' (key is set)' if has_key[entry.id] else ''}")
+    for number, one in enumerate(offered, 1):
+        cli.out.note(f"{number:3}  {one.entry.name}{' (key is set)' if one.has_key else ''}")
     while True:
         keeps = f" (Enter: {kept})" if kept else ""
         default = "" if kept else None
@@ -162,13 +143,15 @@ def _ask_provider(cli: Cli) -> ProviderEntry | None:
         if not answer:
             return None
         if answer.isdigit() and 1 <= int(answer) <= len(offered):
-            return offered[int(answer) - 1]
-        if (found := _meant(answer, offered)) is not None:
+            return offered[int(answer) - 1].entry
+        if (found := provider_meant(answer, offered)) is not None:
             return found
         cli.out.note(f"There is no provider {answer!r}.")
 
 
-def _drawn_provider(cli: Cli, options: list[tuple[str, str]], offered: Sequence[ProviderEntry]) -> ProviderEntry | None:
+def _drawn_provider(
+    cli: Cli, options: list[tuple[str, str]], offered: Sequence[OfferedProvider]
+) -> ProviderEntry | None:
     from hermes.surfaces.cli.choose import choose  # draws
 
     while True:
@@ -177,18 +160,9 @@ def _drawn_provider(cli: Cli, options: list[tuple[str, str]], offered: Sequence[
             return None
         if taken is None:
             raise UserError("nothing was chosen, and nothing was changed")
-        if (found := _meant(taken, offered)) is not None:
+        if (found := provider_meant(taken, offered)) is not None:
             return found
         cli.out.note(f"There is no provider {taken!r}.")
-
-
-def _meant(answer: str, offered: Sequence[ProviderEntry]) -> ProviderEntry | None:
-    """The provider of this name, or the only one whose name has it in it."""
-    found = find_provider(answer)
-    if found is not None and found in offered:
-        return found
-    near = [entry for entry in offered if answer.lower() in f"{entry.id} {entry.name}".lower()]
-    return near[0] if len(near) == 1 else None
 
 
 def _can_draw(cli: Cli) -> bool:
@@ -224,7 +198,3 @@ def _ask_model(cli: Cli, models: Sequence[str]) -> str:
             require_model(CheckResult(tuple(models)), answer)
         except ProviderError as error:
             cli.out.note(f"{error}.")
-
-
-def _fields(choice: ModelChoice) -> dict[str, str]:
-    return {name: getattr(choice, name) for name in choice.__struct_fields__}
