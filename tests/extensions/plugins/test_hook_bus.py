@@ -1,6 +1,7 @@
 """Hooks by their kinds: who may refuse fails shut, who looks on is never felt, who changes composes."""
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -203,10 +204,10 @@ def register(ctx):
 
 
 def test_every_hook_that_is_fired_carries_its_keywords_in_the_order_of_a_turn(room: Room) -> None:
-    import json
-
     fired = [
-        name for name, one in HOOKS.items() if one.is_fired and "approval" not in name and name != "on_session_reset"
+        name
+        for name, one in HOOKS.items()
+        if one.is_fired and not name.startswith("subagent") and "approval" not in name and name != "on_session_reset"
     ]
     write_plugin(room.home / "plugins" / "watch", WATCHER.format(names=[*fired, "no_such_hook"]))
     room.config("plugins: {enabled: [watch]}\n")
@@ -223,6 +224,24 @@ def test_every_hook_that_is_fired_carries_its_keywords_in_the_order_of_a_turn(ro
         assert set(HOOKS[name].keywords) <= keywords.keys(), name
         assert keywords["telemetry_schema_version"] == 1
         assert None not in keywords.values()
+
+
+def test_a_plugin_hears_of_children_in_their_parents_session(room: Room) -> None:
+    write_plugin(room.home / "plugins" / "watch", WATCHER.format(names=["subagent_start", "subagent_stop"]))
+    room.config("plugins: {enabled: [watch]}\n")
+    agent = room.agent(calls("delegate_task", goal="Dig."), says("Dug."), says("Done."))
+    child = json.loads(agent.run_conversation("Go.")["messages"][2]["content"])["results"][0]
+    agent.close()
+    (first, began), (last, ended) = [json.loads(line) for line in (room.home / "events.jsonl").read_text().splitlines()]
+    assert (first, last) == ("subagent_start", "subagent_stop")
+    for name, keywords in ((first, began), (last, ended)):
+        assert set(HOOKS[name].keywords) <= keywords.keys(), name
+        assert keywords["session_id"] == keywords["parent_session_id"] == agent.session_id
+        assert keywords["child_session_id"] == child["child_session_id"]
+        assert (keywords["child_subagent_id"], keywords["parent_subagent_id"]) == (child["subagent_id"], "")
+        assert keywords["parent_turn_id"] == began["parent_turn_id"] != ""
+    assert began["child_goal"] == "Dig."
+    assert (ended["child_status"], ended["child_summary"], ended["child_role"]) == ("completed", "Dug.", "leaf")
 
 
 def test_what_went_wrong_with_a_hook_is_seen_by_the_doctor_until_a_session_is_sound(room: Room) -> None:

@@ -26,6 +26,7 @@ class ChildRecord(Struct, kw_only=True):
     path: tuple[str, ...]  # see `ParentLink`
     session_id: str
     parent_session_id: str
+    turn_id: str  # of the parent
     call_id: str
     task: ChildTask
     clock: Clock

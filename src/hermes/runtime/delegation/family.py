@@ -131,6 +131,7 @@ class Family:
             path=path,
             session_id=f"{services.ids.session()}{secrets.token_hex(2)}",  # many are made within a second
             parent_session_id=call.session_id,
+            turn_id=call.turn.turn_id,
             call_id=call.call_id,
             task=replace(task, is_orchestrator=may_delegate(task, self._section, len(path))),
             clock=services.clock,
