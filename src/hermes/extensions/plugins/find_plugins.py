@@ -91,9 +91,7 @@ class PluginFinder:
         place = manifest.path or f"entry point {manifest.key}"
         one = self.cache.known.get(place)
         if one is None or one.manifest != manifest:
-            one = self.cache.known[place] = KnownPlugin(
-                stamp=_stamp_of_manifest(manifest.path), manifest=manifest
-            )
+            one = self.cache.known[place] = KnownPlugin(stamp=_stamp_of_manifest(manifest.path), manifest=manifest)
         return one
 
     def remember(self) -> None:
