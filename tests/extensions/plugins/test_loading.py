@@ -222,11 +222,18 @@ def test_a_change_of_the_declaration_asks_again(room: Room) -> None:
     assert changed_set.chosen(load_settings())[0].error == ""
 
 
-def test_a_projects_plugins_need_trust_and_stay_in_the_project(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trusted_by", ["variable", "settings"])
+def test_a_projects_plugins_need_trust_and_stay_in_the_project(
+    room: Room, monkeypatch: pytest.MonkeyPatch, trusted_by: str
+) -> None:
     write_plugin(room.workspace / ".hermes/plugins/local", tool("local_tool"))
-    room.config("plugins: {enabled: [local]}\n")
+    config = "plugins: {{enabled: [local]}}\ntools: {{trusted_projects: ['{place}']}}\n"
+    room.config(config.format(place=room.workspace.parent))  # not what is below it
     assert "nowhere to be found" in PluginSet(room.home).chosen(load_settings(), room.workspace)[0].error
-    monkeypatch.setenv("HERMES_ENABLE_PROJECT_PLUGINS", "1")
+    if trusted_by == "variable":
+        monkeypatch.setenv("HERMES_ENABLE_PROJECT_PLUGINS", "1")
+    else:
+        room.config(config.format(place=room.workspace))
     answer = room.run(calls("local_tool"), says("Done."))
     assert [one["content"] for one in answer["messages"] if one["role"] == "tool"] == ['{"from": "plugin"}']
     from hermes.tools.registry import registry

@@ -1,4 +1,4 @@
-"""What a tree of children may use: money, time and tokens of one grant, model calls of one count, a model of its own."""
+"""What a tree of children may use: money and time of one grant, model calls of one count, and a model of its own."""
 
 from pathlib import Path
 from typing import Any

@@ -285,7 +285,7 @@ async def test_an_interrupt_ends_the_work_of_the_whole_tree_before_the_turn_is_o
         nonlocal began
         async with asyncio.timeout(60):
             await model.parts["Stuck."].stalled.wait()
-            while len(at_work()) < 2:  # processes tell nobody that they have begun
+            while len(at_work()) < 2:  # noqa: ASYNC110 - processes tell nobody that they have begun
                 await asyncio.sleep(0.01)
         began = time.perf_counter()
         agent.interrupt()
