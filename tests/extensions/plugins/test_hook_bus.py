@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -56,6 +57,33 @@ async def test_a_policy_that_cannot_answer_denies_by_its_name() -> None:
         hooks.add("pre_tool_call", callback, owner="guard", kind="policy", timeout_s=0.05)  # type: ignore[arg-type]  # as a plugin may
         assert "'guard'" in (await hooks.allow("pre_tool_call", CALL) or "")
     hang.set()
+
+
+async def test_a_policy_that_is_late_or_answers_with_something_broken_says_so() -> None:
+    class Broken(Mapping[str, str]):
+        def __getitem__(self, key: str) -> str:
+            raise OSError("no answer in here")
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(("action",))
+
+        def __len__(self) -> int:
+            return 1
+
+    async def hangs(**_: Any) -> None:
+        await asyncio.Event().wait()
+
+    def gives_up(**_: Any) -> None:
+        raise TimeoutError("the server of the guard is slow")
+
+    for callback, told in (
+        (lambda **_: Broken(), "OSError: no answer in here"),
+        (hangs, "TimeoutError: it took longer than 0.05 s"),
+        (gives_up, "TimeoutError: the server of the guard is slow"),
+    ):
+        hooks = Hooks()
+        hooks.add("pre_tool_call", callback, owner="guard", kind="policy", timeout_s=0.05)
+        assert await hooks.allow("pre_tool_call", CALL) == f"the policy of 'guard' failed ({told})"
 
 
 async def test_a_policy_can_have_a_person_asked() -> None:

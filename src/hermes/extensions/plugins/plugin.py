@@ -161,6 +161,8 @@ def env_names(folder: Path) -> list[str]:
     found: set[str] = set()
     plainly = re.compile(_ENV_NAME)  # here: a start with known plugins reads no text
     for file in sorted(folder.rglob("*.py"))[:200]:
+        if not file.is_file():
+            continue  # a pipe would be waited for
         try:
             found.update(plainly.findall(file.read_text(encoding="utf-8", errors="replace")))
         except OSError:
