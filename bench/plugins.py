@@ -1,6 +1,6 @@
 """What plugins cost: a start with 50 that are on and not used, and a call that an observer is told of.
 
-    PYTHONPATH=src python bench/plugins.py [--rounds 9]
+    PYTHONPATH=src:. python bench/plugins.py [--rounds 9]
 
 Both homes are started in turns, in one run, against the scripted server on loopback; what counts is the ratio of the
 medians. The observer's cost is the difference of two loops over the same calls, in one process. No figure is a test.
@@ -8,17 +8,13 @@ medians. The observer's cost is the difference of two loops over the same calls,
 
 import argparse
 import asyncio
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from hermes.testing.replies import says
-from hermes.testing.server import ServerThread
+from bench.start_ratio import compare_starts
 from hermes.tools.hook_bus import CallEnd, CallFacts, told
 from hermes.tools.hooks import Hooks
 
@@ -48,15 +44,6 @@ def fill(home: Path) -> None:
         (folder / "SKILL.md").write_text("---\nname: guide\ndescription: A guide.\n---\n\nNothing.\n")
     names = ", ".join(f"unused-{number}" for number in range(PLUGINS))
     (home / "config.yaml").write_text(f"plugins:\n  enabled: [{names}]\n")
-
-
-def start(home: Path, address: str) -> float:
-    """Seconds from the start of the process to its end, with one question in between."""
-    words = ["chat", "-q", "Hi", "--provider", "custom", "--model", "m", "--base-url", address]
-    environ = {**os.environ, "HERMES_HOME": str(home), "HOME": str(home)}
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "hermes", *words], env=environ, check=True, capture_output=True)
-    return time.perf_counter() - began
 
 
 async def per_call(hooks: Hooks) -> float:
@@ -97,16 +84,8 @@ def main() -> None:
             home.mkdir()
         fill(homes["50"])
         (homes["none"] / "config.yaml").write_text("{}\n")
-        taken: dict[str, list[float]] = {name: [] for name in homes}
-        with ServerThread([says("Hello.")] * (2 * (rounds + 2))) as server:
-            for number in range(rounds + 2):
-                for name in sorted(homes, reverse=bool(number % 2)):
-                    seconds = start(homes[name], server.base_url)
-                    if number >= 2:  # the first ones fill caches
-                        taken[name].append(seconds)
-        medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
-        shown = ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in medians.items())
-        print(f"start and first request: {shown}, ratio {medians['50'] / medians['none']:.3f} (bar: 1.05)")
+        told = compare_starts(homes, rounds)
+        print(f"{told} (bar: 1.05)")
     print(f"an observer of tool calls: {asyncio.run(observer_cost()):.1f} µs a call (bar: 20)")
 
 

@@ -63,8 +63,8 @@ _POINTS = (
         when="before a call runs, once for each, on every route; with the arguments that would be used",
         keywords=(*_CALL, "middleware_trace"),
         answer='`{"action": "block", "message": text}` refuses it, the first in order wins; `{"action": "approve", '
-        '"message": text, "rule_key": text}` asks a person, and nobody to ask is a no; None, and an answer without '
-        "`action`, let it pass; any other action refuses",
+        '"message": text, "rule_key": text}` asks a person, and nobody to ask is a no; None, `{"action": "allow"}` '
+        "and an answer without `action` let it pass; any other action refuses",
     ),
     HookPoint(
         name="post_tool_call",
@@ -165,17 +165,15 @@ _POINTS = (
             *("parent_session_id", "parent_turn_id", "parent_subagent_id", "child_session_id", "child_subagent_id"),
             *("child_role", "child_goal"),
         ),
-        is_fired=False,
     ),
     HookPoint(
         name="subagent_stop",
         kind="observer",
         when="when a child has ended",
         keywords=(
-            *("parent_session_id", "parent_turn_id", "child_session_id", "child_role", "child_summary"),
-            *("child_status", "duration_ms"),
+            *("parent_session_id", "parent_turn_id", "parent_subagent_id", "child_session_id", "child_subagent_id"),
+            *("child_role", "child_summary", "child_status", "duration_ms"),
         ),
-        is_fired=False,
     ),
     HookPoint(
         name="pre_gateway_dispatch",

@@ -61,7 +61,9 @@ async def test_children_are_listed_looked_into_and_stopped(hosting: Hosting, sta
             listed = await COMMAND.run(CommandCall(live, ""))
             assert waiting.record.name in listed.text
             assert "Wait." in listed.text
-            assert waiting.record.session_id in (await COMMAND.run(CommandCall(live, waiting.record.name))).text
+            close_up = (await COMMAND.run(CommandCall(live, waiting.record.name))).text
+            assert waiting.record.session_id in close_up
+            assert 'now   terminal {"command":"sleep 60"}' in close_up
             with pytest.raises(UserError, match="no single child is named"):
                 await COMMAND.run(CommandCall(live, "stop nobody"))
             stopped = await COMMAND.run(CommandCall(live, f"stop {waiting.record.name}"))
@@ -89,11 +91,24 @@ def test_a_child_has_a_live_line_that_folds_to_what_it_came_to() -> None:
     lines.see(ChildProgress(stage="tool", path=("sa-0-a",), tool_name="terminal", tool_count=1, tokens=120, **about))
     lines.see(ChildProgress(stage="start", path=("sa-0-a", "sa-0-b"), **{**about, "goal": "Deeper."}))
     now[0] = 3.0
-    assert lines.live() == [
-        "  ◦ Dig a hole. · terminal · 1 calls · 120 tokens · 3 s",
+    assert lines.live(79) == [
+        "  ◦ Dig a hole. · terminal · 1 call · 120 tokens · 3 s",
         "    ◦ Deeper. · starting · 0 calls · 0 tokens · 3 s",
     ]
     told = {"status": "timeout", "summary": "Half a hole.", "duration_seconds": 3.0, "input_tokens": 100}
     ended = lines.see(ChildProgress(stage="complete", path=("sa-0-a",), outcome=told, **about))
-    assert ended == "  ✗ Dig a hole.: timeout: Half a hole. (3.0 s, 100 tokens)"
-    assert len(lines.live()) == 1
+    assert ended == "  ✗ Dig a hole. (3.0 s, 100 tokens): timeout: Half a hole."
+    told = {"status": "failed", "summary": "", "error": "the model is broken", "duration_seconds": 1.0}
+    ended = lines.see(ChildProgress(stage="complete", path=("sa-1-c",), outcome=told, **about))
+    assert ended == "  ✗ Dig a hole. (1.0 s, 0 tokens): failed: the model is broken"
+    assert len(lines.live(79)) == 1
+
+
+def test_of_a_live_line_the_words_of_the_task_are_cut_first() -> None:
+    lines = ChildLines(lambda: 0.0)
+    about: dict[str, Any] = {"child_session_id": "c", "task_index": 0, "task_count": 1, "goal": "Dig a hole. " * 20}
+    lines.see(ChildProgress(stage="tool", path=("sa-0-a",), tool_name="terminal", tokens=12_345, **about))
+    for width in (200, 79, 60):
+        (line,) = lines.live(width)
+        assert len(line) <= width
+        assert line.endswith("… · terminal · 0 calls · 12k tokens · 0 s")

@@ -1,9 +1,10 @@
 """What surfaces do with plugins: list, switch on and off, take, update, remove; without a terminal in it."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,9 +19,12 @@ from hermes.extensions.plugins.plugin_set import PluginSet, PluginState, is_aske
 from hermes.own_git import OwnGit
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from hermes.host.conversation import Conversation
     from hermes.seams import Supervisor
 
+log = logging.getLogger("hermes.plugins")
 _FOR_GIT = (
     *("PATH", "HOME", "LANG", "USER", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
@@ -116,14 +120,20 @@ class PluginCare:
         return OwnGit(self._supervisor, environ, folder, fetches=True)
 
 
+def _tell_lost(sent: "Future[Any]") -> None:
+    """The plugin has gone on: that its words were not taken is for the log."""
+    if not sent.cancelled() and (error := sent.exception()) is not None:
+        log.warning("words of a plugin were not taken in: %s", error)
+
+
 def accept_injections(home: Path, live: "Callable[[], Conversation]") -> None:
     """Let plugins queue words as the next input of the conversation that is open."""
     loop = asyncio.get_running_loop()
 
     def inject(words: str) -> bool:
-        if loop.is_closed():
+        if not loop.is_running():
             return False
-        asyncio.run_coroutine_threadsafe(live().submit(words), loop)
+        asyncio.run_coroutine_threadsafe(live().submit(words), loop).add_done_callback(_tell_lost)
         return True
 
     plugins_of(home).injectors[:] = [inject]

@@ -57,7 +57,8 @@ def tree_lines(tree: JsonObject, depth: int = 0) -> Iterator[str]:
     name = tree["title"] or " ".join(str(tree["goal"]).split())[:60] or "(nothing was said)"
     took = f", {tree['seconds']:.0f} s" if tree["seconds"] is not None else ""
     cost = f", ${tree['cost_usd']:.4f}" if tree["cost_usd"] else ""
-    facts = f"{tree['source']}, {tree['state']}, {tree['tool_calls']} calls, {tree['tokens']} tokens{cost}{took}"
+    calls = "1 call" if tree["tool_calls"] == 1 else f"{tree['tool_calls']} calls"
+    facts = f"{tree['source']}, {tree['state']}, {calls}, {tree['tokens']} tokens{cost}{took}"
     yield f"{'  ' * depth}{tree['id']}  {name}  ({facts})"
     for child in tree["children"]:
         yield from tree_lines(child, depth + 1)

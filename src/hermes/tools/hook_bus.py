@@ -93,6 +93,7 @@ class HookTable:
         for entry in entries:
             try:
                 answer = await self._call(entry, payload)
+                answer = dict(answer) if isinstance(answer, Mapping) else answer  # one of its own kind may fail, too
             except Exception as error:  # the border to a plugin's code; a guard that fails refuses
                 log.exception("policy %r of %r failed", hook, entry.owner)
                 self._failed(hook, entry.owner, error)
@@ -170,18 +171,25 @@ class HookTable:
 
     async def _call(self, entry: Hook, payload: JsonObject) -> Any:
         keywords = keywords_for(entry.callback, payload)
-        async with asyncio.timeout(entry.timeout_s):
-            with quiet_prints(entry.owner):
-                if inspect.iscoroutinefunction(entry.callback):
-                    return await entry.callback(**keywords)
-                answer = await self.pool.run(entry.callback, **keywords)
-                return await answer if inspect.isawaitable(answer) else answer
+        try:
+            async with asyncio.timeout(entry.timeout_s) as limit:
+                with quiet_prints(entry.owner):
+                    if inspect.iscoroutinefunction(entry.callback):
+                        return await entry.callback(**keywords)
+                    answer = await self.pool.run(entry.callback, **keywords)
+                    return await answer if inspect.isawaitable(answer) else answer
+        except TimeoutError as error:
+            if not limit.expired():
+                raise  # its own
+            raise TimeoutError(f"it took longer than {entry.timeout_s:g} s") from error
 
 
 async def _judged(answer: object, owner: str, payload: JsonObject, approve: Approve | None) -> str | None:
     """The refusal in a policy's answer. An answer without an action says nothing; an unknown action refuses."""
-    action = answer.get("action") if isinstance(answer, Mapping) else None
-    if not isinstance(answer, Mapping) or action is None or action == "allow":
+    if not isinstance(answer, Mapping):
+        return None
+    action = answer.get("action")
+    if action is None or action == "allow":
         return None
     message = answer.get("message")
     words = message if isinstance(message, str) and message else ""

@@ -1,7 +1,9 @@
 """Hooks by their kinds: who may refuse fails shut, who looks on is never felt, who changes composes."""
 
 import asyncio
+import json
 import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -55,6 +57,33 @@ async def test_a_policy_that_cannot_answer_denies_by_its_name() -> None:
         hooks.add("pre_tool_call", callback, owner="guard", kind="policy", timeout_s=0.05)  # type: ignore[arg-type]  # as a plugin may
         assert "'guard'" in (await hooks.allow("pre_tool_call", CALL) or "")
     hang.set()
+
+
+async def test_a_policy_that_is_late_or_answers_with_something_broken_says_so() -> None:
+    class Broken(Mapping[str, str]):
+        def __getitem__(self, key: str) -> str:
+            raise OSError("no answer in here")
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(("action",))
+
+        def __len__(self) -> int:
+            return 1
+
+    async def hangs(**_: Any) -> None:
+        await asyncio.Event().wait()
+
+    def gives_up(**_: Any) -> None:
+        raise TimeoutError("the server of the guard is slow")
+
+    for callback, told in (
+        (lambda **_: Broken(), "OSError: no answer in here"),
+        (hangs, "TimeoutError: it took longer than 0.05 s"),
+        (gives_up, "TimeoutError: the server of the guard is slow"),
+    ):
+        hooks = Hooks()
+        hooks.add("pre_tool_call", callback, owner="guard", kind="policy", timeout_s=0.05)
+        assert await hooks.allow("pre_tool_call", CALL) == f"the policy of 'guard' failed ({told})"
 
 
 async def test_a_policy_can_have_a_person_asked() -> None:
@@ -203,10 +232,10 @@ def register(ctx):
 
 
 def test_every_hook_that_is_fired_carries_its_keywords_in_the_order_of_a_turn(room: Room) -> None:
-    import json
-
     fired = [
-        name for name, one in HOOKS.items() if one.is_fired and "approval" not in name and name != "on_session_reset"
+        name
+        for name, one in HOOKS.items()
+        if one.is_fired and not name.startswith("subagent") and "approval" not in name and name != "on_session_reset"
     ]
     write_plugin(room.home / "plugins" / "watch", WATCHER.format(names=[*fired, "no_such_hook"]))
     room.config("plugins: {enabled: [watch]}\n")
@@ -223,6 +252,24 @@ def test_every_hook_that_is_fired_carries_its_keywords_in_the_order_of_a_turn(ro
         assert set(HOOKS[name].keywords) <= keywords.keys(), name
         assert keywords["telemetry_schema_version"] == 1
         assert None not in keywords.values()
+
+
+def test_a_plugin_hears_of_children_in_their_parents_session(room: Room) -> None:
+    write_plugin(room.home / "plugins" / "watch", WATCHER.format(names=["subagent_start", "subagent_stop"]))
+    room.config("plugins: {enabled: [watch]}\n")
+    agent = room.agent(calls("delegate_task", goal="Dig."), says("Dug."), says("Done."))
+    child = json.loads(agent.run_conversation("Go.")["messages"][2]["content"])["results"][0]
+    agent.close()
+    (first, began), (last, ended) = [json.loads(line) for line in (room.home / "events.jsonl").read_text().splitlines()]
+    assert (first, last) == ("subagent_start", "subagent_stop")
+    for name, keywords in ((first, began), (last, ended)):
+        assert set(HOOKS[name].keywords) <= keywords.keys(), name
+        assert keywords["session_id"] == keywords["parent_session_id"] == agent.session_id
+        assert keywords["child_session_id"] == child["child_session_id"]
+        assert (keywords["child_subagent_id"], keywords["parent_subagent_id"]) == (child["subagent_id"], "")
+        assert keywords["parent_turn_id"] == began["parent_turn_id"] != ""
+    assert began["child_goal"] == "Dig."
+    assert (ended["child_status"], ended["child_summary"], ended["child_role"]) == ("completed", "Dug.", "leaf")
 
 
 def test_what_went_wrong_with_a_hook_is_seen_by_the_doctor_until_a_session_is_sound(room: Room) -> None:

@@ -28,6 +28,10 @@ SCHEMA = {"name": NAME, "description": "A tool.", "parameters": {"type": "object
 def register(ctx):
     ctx.register_tool(NAME, "own", SCHEMA, handler, override=OVERRIDE)
 """
+# Nine of the one before in each line: as text it would fill any memory.
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{chr(ord(name) - 1)}'] * 9)}]\n" for name in "bcdefgh"
+)
 
 
 def tool(name: str, *, override: bool = False) -> str:
@@ -53,6 +57,7 @@ def tool(name: str, *, override: bool = False) -> str:
         ("x = 1", "name: broken\n", "it defines no register(ctx)"),
         ("register = 5", "name: broken\n", "its register is no function"),
         ("async def register(ctx): pass", "name: broken\n", "must be a plain function"),
+        ("def register(ctx): pass", BOMB + "name: *h\n", "name must be a word without '/', not a list"),
         ("def register(ctx): ctx.register_tool('x')", "name: broken\n", "TypeError"),
         ("def register(ctx): ctx.no_such_member", "name: broken\n", "no_such_member"),
         (tool("terminal", override=True), "name: broken\n", "allow_tool_override: true"),
@@ -80,6 +85,33 @@ def test_a_broken_plugin_is_one_line_and_the_rest_works(
         "enabled",
         line.removeprefix("the plugin 'broken' is not loaded: "),
     )
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda file: file.symlink_to("/dev/zero")])
+def test_a_manifest_that_is_no_file_is_one_line_and_the_rest_works(
+    room: Room, results: Results, make: Callable[[Path], None]
+) -> None:
+    folder = write_plugin(room.home / "plugins" / "broken", "def register(ctx): pass\n")
+    (folder / "plugin.yaml").unlink()
+    make(folder / "plugin.yaml")
+    os.mkfifo(write_sample(room.home, "weather", "new") / "never_written.py")
+    room.config("plugins: {enabled: [broken, weather]}\n")
+    answer = room.run(calls("weather", town="Berlin"), says("Rain."))
+    assert json.loads(results(answer)[0])["weather"] == "rain"
+    assert room.warnings == ["the plugin 'broken' is not loaded: its plugin.yaml is no file"]
+
+
+def test_what_a_manifest_says_at_length_or_in_lists_is_cut(room: Room) -> None:
+    words = BOMB + f"name: wordy\nversion: *h\ndescription: {'long ' * 500}\nkind: *h\nrequires_env: [*h, WORDY]\n"
+    write_plugin(room.home / "plugins" / "wordy", "def register(ctx): pass\n", words)
+    (one,) = PluginSet(room.home).states(load_settings())
+    assert (one.manifest.version, len(one.manifest.description)) == ("", 500)
+    assert [variable.name for variable in one.manifest.requires_env] == ["WORDY"]
+    assert one.manifest.warnings == [
+        "version is no text",
+        "requires_env names no variable: a list",
+        "kind a list is not known; it is taken for standalone",
+    ]
 
 
 def test_what_was_registered_before_a_failure_stays(room: Room, results: Results) -> None:
@@ -222,11 +254,18 @@ def test_a_change_of_the_declaration_asks_again(room: Room) -> None:
     assert changed_set.chosen(load_settings())[0].error == ""
 
 
-def test_a_projects_plugins_need_trust_and_stay_in_the_project(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trusted_by", ["variable", "settings"])
+def test_a_projects_plugins_need_trust_and_stay_in_the_project(
+    room: Room, monkeypatch: pytest.MonkeyPatch, trusted_by: str
+) -> None:
     write_plugin(room.workspace / ".hermes/plugins/local", tool("local_tool"))
-    room.config("plugins: {enabled: [local]}\n")
+    config = "plugins: {{enabled: [local]}}\ntools: {{trusted_projects: ['{place}']}}\n"
+    room.config(config.format(place=room.workspace.parent))  # not what is below it
     assert "nowhere to be found" in PluginSet(room.home).chosen(load_settings(), room.workspace)[0].error
-    monkeypatch.setenv("HERMES_ENABLE_PROJECT_PLUGINS", "1")
+    if trusted_by == "variable":
+        monkeypatch.setenv("HERMES_ENABLE_PROJECT_PLUGINS", "1")
+    else:
+        room.config(config.format(place=room.workspace))
     answer = room.run(calls("local_tool"), says("Done."))
     assert [one["content"] for one in answer["messages"] if one["role"] == "tool"] == ['{"from": "plugin"}']
     from hermes.tools.registry import registry

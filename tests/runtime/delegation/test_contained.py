@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -66,6 +67,34 @@ async def test_what_must_be_asked_is_asked_with_the_childs_name_and_nobody_there
         assert "error" in str(model.parts["Clean up."].requests[1][-1].content)
     assert asked[0].startswith("[sa-0-")
     assert "Clean up." in asked[0]
+
+
+async def test_a_password_is_asked_for_with_the_childs_name(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    # A stand-in that does what sudo does: with -n it fails, with -A it takes the password that SUDO_ASKPASS prints.
+    (tools / "sudo").write_text(
+        '#!/bin/bash\n[ "$1" = -A ] || { echo "sudo: a password is required"; exit 1; }\n'
+        'shift; [ "$("$SUDO_ASKPASS")" = secret ] && exec "$@"\n'
+    )
+    (tools / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    asked: list[str] = []
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "secret"
+
+    script = [calls("terminal", command="sudo echo one"), says("Done.")]
+    model = FamilyModel([calls("delegate_task", goal="Be root."), DONE], {"Be root.": script})
+    agent = agent_of(
+        model, store, cwd=str(tmp_path), approval_callback=lambda *_: "once", sudo_password_callback=answer
+    )
+    (one,) = results(await agent.arun_conversation("Go."))
+    await agent.aclose()
+    assert asked == [f"[{one['subagent_id']}: Be root.] Password for sudo: "]
 
 
 async def test_a_child_that_raises_or_floods_is_contained(store: Any, hermes_home: Path, tmp_path: Path) -> None:

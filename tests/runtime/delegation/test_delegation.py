@@ -1,17 +1,23 @@
 """delegate_task: what children are given, what they come to, and what is refused before anything starts."""
 
 import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from hermes import AIAgent
 from hermes.config import paths
 from hermes.runtime.delegation.child_options import NEVER
+from hermes.scope import TurnScope
+from hermes.seams import ModelRequest
 from hermes.state.queries import SessionFilter
 from hermes.testing.replies import calls, fault, says
-from hermes.types import ChildProgress, Event
+from hermes.types import ChildProgress, Event, ModelEvent
 from tests.runtime.delegation.scripts import PARENT, FamilyModel, answer, breaks, results
 
 DONE = says("All done.")
@@ -228,6 +234,75 @@ async def test_an_interrupt_goes_down_the_tree_and_what_was_done_is_told(store: 
     assert row["end_reason"] == "interrupted"
     assert row["ended_at"]
     assert agent.children == ()
+
+
+class OpenStreams(FamilyModel):
+    """Counts the requests that are under way."""
+
+    under_way = 0
+
+    async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
+        self.under_way += 1
+        try:
+            async for event in super().stream(request, scope):
+                yield event
+        finally:
+            self.under_way -= 1
+
+
+async def test_an_interrupt_ends_the_work_of_the_whole_tree_before_the_turn_is_over(
+    store: Any, tmp_path: Path, hermes_home: Path
+) -> None:
+    """A command two levels down, one that ignores being asked to end, and a request: all gone when the turn is."""
+    configured(hermes_home, "delegation: {max_spawn_depth: 2, max_concurrent_children: 3}\n")
+    tasks = [{"goal": "Lead.", "role": "orchestrator"}, {"goal": "Deaf."}, {"goal": "Stuck."}]
+    duration = f"600.{os.getpid()}29"  # by which the commands of this test are found
+    model = OpenStreams(
+        [calls("delegate_task", tasks=tasks), DONE],
+        {
+            "Lead.": [calls("delegate_task", goal="Dig."), says("led")],
+            "Dig.": [calls("terminal", command=f"sleep {duration}")],
+            "Deaf.": [calls("terminal", command=f"trap '' INT TERM HUP; while :; do sleep {duration}; done")],
+            "Stuck.": [fault("stall")],
+        },
+    )
+    order: list[str] = []
+
+    def at_work() -> list[int]:
+        found = psutil.process_iter(["cmdline", "status"])
+        alive = [one for one in found if one.info["status"] != psutil.STATUS_ZOMBIE]
+        return [one.pid for one in alive if one.info["cmdline"] == ["sleep", duration]]
+
+    class Ear:
+        def emit(self, event: Event) -> None:
+            if isinstance(event, ChildProgress) and event.stage == "complete":
+                order.append(event.goal)
+
+    agent = AIAgent(model=model, store=store, sink=Ear(), cwd=str(tmp_path))
+    began = 0.0
+
+    async def stop() -> None:
+        nonlocal began
+        async with asyncio.timeout(60):
+            await model.parts["Stuck."].stalled.wait()
+            while len(at_work()) < 2:  # noqa: ASYNC110 - processes tell nobody that they have begun
+                await asyncio.sleep(0.01)
+        began = time.perf_counter()
+        agent.interrupt()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stop())
+        done = await agent.arun_conversation("Go.")
+    print(f"interrupt to ready: {time.perf_counter() - began:.3f} s")  # noqa: T201 - a figure, held by nothing here
+    assert sorted(order) == ["Deaf.", "Dig.", "Lead.", "Stuck."]
+    assert order.index("Dig.") < order.index("Lead.")
+    assert done["turn_exit_reason"] == "interrupted_by_user"
+    assert {one["status"] for one in results(done)} == {"interrupted"}
+    assert (model.under_way, agent.children) == (0, ())
+    assert at_work() == []
+    rows = store.queries.sessions(SessionFilter(equal={"source": "subagent"}))
+    assert [row["end_reason"] for row in rows] == ["interrupted"] * 4
+    await agent.aclose()
 
 
 async def test_one_child_is_stopped_and_the_others_go_on(store: Any) -> None:

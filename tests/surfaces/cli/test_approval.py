@@ -107,6 +107,18 @@ def test_control_c_at_the_question_runs_nothing_and_ends_the_turn(environ: dict[
     assert "Traceback" not in terminal.screen
 
 
+def test_the_question_of_a_child_has_its_name(environ: dict[str, str], tmp_path: Path) -> None:
+    lines = [calls("delegate_task", goal="Tidy up."), calls("terminal", command=COMMAND), says("Tidy."), says("Done.")]
+    with ServerThread(lines) as server, chatting(server, environ, tmp_path) as terminal:
+        terminal.wait_for("[D]eny:")
+        assert ": Tidy up. wants to use terminal" in terminal.screen
+        assert "The child sa-0-" in terminal.screen
+        terminal.type("y\r")
+        terminal.wait_for("Done.")
+        assert terminal.ended() == 0
+    assert (tmp_path / "made").exists()
+
+
 def test_silence_is_a_no(environ: dict[str, str], home: Path, tmp_path: Path) -> None:
     (home / "config.yaml").write_text("approvals: {timeout: 0.3}\n")
     with (

@@ -12,9 +12,10 @@ from prompt_toolkit.output import DummyOutput
 from hermes.state import SessionDB
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.session_picker import pick_session
-from hermes.testing.replies import says
+from hermes.testing.replies import calls, says
 from hermes.testing.server import ServerThread
 from tests.state.opened import sqlite_of
+from tests.surfaces.cli.interactive.terminal import answering
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -311,3 +312,40 @@ def test_a_priced_turn_says_who_is_paid_how_and_by_which_prices(run: Run, home: 
         unpriced, priced = ([row[name] for name in names] for row in db.search_sessions())
     assert priced == ["mine", address, "per_token", "user_override", "user_override"]
     assert unpriced == [None] * 5
+
+
+def test_the_tree_of_a_session_has_its_children_and_what_each_came_to(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("delegation: {max_spawn_depth: 2}\n")
+    tasks = [{"goal": "Lead.", "role": "orchestrator"}, {"goal": "Say nothing."}]
+    script = answering(
+        {
+            "Begin": [calls("delegate_task", tasks=tasks), says("Both are back.")],
+            "Lead.": [calls("delegate_task", goal="Dig."), says("Led.")],
+            "Dig.": [calls("terminal", command="echo hi"), says("Dug.")],
+            "Say nothing.": [says("")],
+        }
+    )
+    with ServerThread(script) as server:
+        words = ("--provider", "custom", "--model", "m", "--base-url", server.base_url)
+        assert run("chat", "-q", "Begin", *words).stdout.strip() == "Both are back."
+    (root,) = ids(run)
+    tree = json.loads(run("sessions", "tree", root, "--json").stdout)
+    lead, silent = sorted(tree["children"], key=lambda child: str(child["goal"]))
+    (dig,) = lead["children"]
+    assert (tree["id"], tree["source"], tree["goal"]) == (root, "cli", "Begin")
+    assert [(one["goal"], one["source"], one["state"]) for one in (lead, silent, dig)] == [
+        ("Lead.", "subagent", "completed"),
+        ("Say nothing.", "subagent", "failed"),
+        ("Dig.", "subagent", "completed"),
+    ]
+    assert (dig["tool_calls"], dig["model_calls"], dig["children"]) == (1, 2, [])
+    assert dig["tokens"] > 0
+    lines = run("sessions", "tree", root).stdout.splitlines()
+    assert len(lines) == 4
+    assert next(line for line in lines if "Dig." in line).startswith(f"    {dig['id']}  Dig.  (subagent, completed, 1 ")
+    below = run("sessions", "tree", lead["id"]).stdout.splitlines()
+    assert [line.split()[0] for line in below] == [lead["id"], dig["id"]]
+    assert ids(run) == [root]  # children are in no list
+    missing = run("sessions", "tree", "nobody")
+    assert (missing.returncode, missing.stdout) == (Exit.FAILED, "")
+    assert "there is no session 'nobody'" in missing.stderr

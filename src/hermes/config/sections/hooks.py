@@ -46,8 +46,8 @@ class Section(SectionBase, frozen=True):
     pre_approval_request: Annotated[tuple[ShellHook, ...], key("Before a person is asked.")] = ()
     post_approval_response: Annotated[tuple[ShellHook, ...], key("When the person has answered.")] = ()
     pre_verify: Annotated[tuple[ShellHook, ...], key("Before a turn ends.", pending=True)] = ()
-    subagent_start: Annotated[tuple[ShellHook, ...], key("When a child begins.", pending=True)] = ()
-    subagent_stop: Annotated[tuple[ShellHook, ...], key("When a child has ended.", pending=True)] = ()
+    subagent_start: Annotated[tuple[ShellHook, ...], key("When a child begins.")] = ()
+    subagent_stop: Annotated[tuple[ShellHook, ...], key("When a child has ended.")] = ()
     pre_gateway_dispatch: Annotated[
         tuple[ShellHook, ...], key("Before a message of a chat platform is taken in.", pending=True)
     ] = ()

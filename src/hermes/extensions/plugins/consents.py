@@ -21,6 +21,12 @@ class PluginConsent(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     since: float = 0.0
 
+    def objection(self, manifest: PluginManifest) -> str:
+        """Why the plugin may not be loaded: it declares something else than what was allowed. Empty when it may."""
+        if self.declaration == manifest.declaration:
+            return ""
+        return f"what it declares to need has changed; look at it and allow it: hermes plugins enable {manifest.key}"
+
 
 class _File(Struct, kw_only=True):
     plugins: dict[str, PluginConsent] = field(default_factory=dict)
@@ -38,11 +44,9 @@ class Consents:
         return self._read().plugins.get(manifest.key)
 
     def objection(self, manifest: PluginManifest) -> str:
-        """Why it may not be loaded: it declares something else than what was allowed. Empty when it may."""
+        """Why it may not be loaded, by what was allowed; empty when it may, and when nobody was asked."""
         given = self.of(manifest)
-        if given is None or given.declaration == manifest.declaration:
-            return ""
-        return f"what it declares to need has changed; look at it and allow it: hermes plugins enable {manifest.key}"
+        return "" if given is None else given.objection(manifest)
 
     def give(self, manifest: PluginManifest) -> None:
         """Remember the yes to what it declares now."""

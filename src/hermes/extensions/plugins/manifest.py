@@ -12,6 +12,7 @@ from hermes.errors import UserError
 
 FILES: Final = ("plugin.yaml", "plugin.yml")
 MAX_BYTES = 256_000
+MOST_CHARS = 500  # of a text that lists show
 Kind: TypeAlias = Literal["standalone", "backend", "exclusive", "platform", "model-provider"]
 Source: TypeAlias = Literal["user", "project", "entrypoint", "bundled"]
 NEEDS: Final = ("tools", "hooks", "network", "files", "env", "llm")
@@ -92,11 +93,9 @@ def manifest_file(folder: Path) -> Path | None:
 
 def read_manifest(folder: Path, *, category: str = "", source: Source = "user") -> PluginManifest:
     """The plugin in `folder`. One whose manifest cannot be read carries an `error` and its folder's name."""
-    file = manifest_file(folder)
-    assert file is not None
     warnings: list[str] = []
     try:
-        plain = _plain(file)
+        plain = _plain(folder)
         found = _from_plain(plain, folder, warnings)
         error = "" if (folder / "__init__.py").is_file() else "it has no __init__.py"
     except UserError as problem:
@@ -110,9 +109,12 @@ def read_manifest(folder: Path, *, category: str = "", source: Source = "user") 
     )
 
 
-def _plain(file: Path) -> Mapping[str, Any]:
+def _plain(folder: Path) -> Mapping[str, Any]:
     import yaml  # paid by who has plugins, when a manifest is new
 
+    file = manifest_file(folder)
+    if file is None:
+        raise UserError("its plugin.yaml is no file")  # a folder, or a pipe, which nobody may ever write into
     try:
         if file.stat().st_size > MAX_BYTES:
             raise UserError(f"{file.name} has more than {MAX_BYTES:,} bytes")
@@ -132,11 +134,14 @@ def _plain(file: Path) -> Mapping[str, Any]:
 def _from_plain(plain: Mapping[str, Any], folder: Path, warnings: list[str]) -> dict[str, Any]:
     name = plain.get("name") or folder.name
     if not isinstance(name, str) or not name.strip() or "/" in name or name.startswith("."):
-        raise UserError(f"plugin.yaml: name must be a word without '/', not {name!r}")
+        raise UserError(f"plugin.yaml: name must be a word without '/', not {_shown(name)}")
     found: dict[str, Any] = {"name": name.strip()}
     for each in ("version", "description", "author"):
         value = plain.get(each)
-        found[each] = "" if value is None else " ".join(str(value).split())
+        if isinstance(value, Mapping | list):
+            warnings.append(f"{each} is no text")
+            value = None
+        found[each] = "" if value is None else " ".join(str(value).split())[:MOST_CHARS]
     for each in ("provides_tools", "provides_hooks"):
         found[each] = _names(plain.get(each), each, warnings)
     found["requires_env"] = _variables(plain.get("requires_env"), warnings)
@@ -144,7 +149,7 @@ def _from_plain(plain: Mapping[str, Any], folder: Path, warnings: list[str]) -> 
         if kind in get_args(Kind):
             found["kind"] = kind
         else:
-            warnings.append(f"kind {kind!r} is not known; it is taken for standalone")
+            warnings.append(f"kind {_shown(kind)} is not known; it is taken for standalone")
             found["kind"] = "standalone"
     if "needs" in plain:
         found["needs"] = _needs(plain["needs"])
@@ -168,11 +173,16 @@ def _variables(value: Any, warnings: list[str]) -> list[RequiredVariable]:
         if isinstance(one, str) and one.isidentifier():
             found.append(RequiredVariable(name=one))
         elif isinstance(one, Mapping) and isinstance(one.get("name"), str) and one["name"].isidentifier():
-            words = {name: str(one[name]) for name in ("description", "url") if one.get(name)}
+            words = {name: text for name in ("description", "url") if isinstance(text := one.get(name), str)}
             found.append(RequiredVariable(name=one["name"], secret=bool(one.get("secret", True)), **words))
         else:
-            warnings.append(f"requires_env names no variable: {one!r}")
+            warnings.append(f"requires_env names no variable: {_shown(one)}")
     return found
+
+
+def _shown(value: Any) -> str:
+    """A value for a message. Not what is in lists: a few lines of YAML that name each other are gigabytes as text."""
+    return repr(value)[:MOST_CHARS] if isinstance(value, str | int | float) else f"a {type(value).__name__}"
 
 
 def _needs(value: Any) -> PluginNeeds:

@@ -18,7 +18,7 @@ from hermes.extensions.plugins import joints
 from hermes.extensions.plugins.manifest import PluginManifest
 from hermes.extensions.plugins.offers import LiveOffers, Offers
 
-_ENV_NAME = re.compile(r"""(?:getenv|environ(?:\.get)?|get_env_value)\s*[\[(]\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""")
+_ENV_NAME = r"""(?:getenv|environ(?:\.get)?|get_env_value)\s*[\[(]\s*["']([A-Za-z_][A-Za-z0-9_]*)["']"""
 _lock = threading.RLock()  # a plugin is loaded by one thread at a time; it may load what it needs of others
 _by_module: WeakValueDictionary[str, "Plugin"] = WeakValueDictionary()  # a cache: whose code a module is
 loading: ContextVar["Plugin | None"] = ContextVar("hermes_plugin_loading", default=None)
@@ -159,9 +159,12 @@ def one_line(error: BaseException) -> str:
 def env_names(folder: Path) -> list[str]:
     """The variables that the plugin's text asks for, as far as it says them plainly."""
     found: set[str] = set()
+    plainly = re.compile(_ENV_NAME)  # here: a start with known plugins reads no text
     for file in sorted(folder.rglob("*.py"))[:200]:
+        if not file.is_file():
+            continue  # a pipe would be waited for
         try:
-            found.update(_ENV_NAME.findall(file.read_text(encoding="utf-8", errors="replace")))
+            found.update(plainly.findall(file.read_text(encoding="utf-8", errors="replace")))
         except OSError:
             continue
     return sorted(found)

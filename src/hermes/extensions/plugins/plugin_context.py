@@ -294,6 +294,8 @@ class PluginContext:
 
     def inject_message(self, content: str, role: str = "user") -> bool:
         """Queue words as the next input of the conversation; False where there is none."""
+        if not content.strip():
+            raise ValueError("inject_message takes the words of a message, and there are none")
         words = content if role == "user" else f"[{role}] {content}"
         return self._plugin.inject(words)
 

@@ -8,7 +8,6 @@ called, a hook fires that it listens to, or a command of it is used.
 import hashlib
 import inspect
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -108,12 +107,12 @@ class PluginSet:
     def _choose(self, settings: Settings, section: Section, project: Path | None) -> list[Plugin]:
         found = self.finder.all(project)
         wanted = [one for one in found if _status(one, section) == "enabled"]
-        chosen = []
+        chosen, config = [], _config_stamp(self.home)
         for manifest in wanted:
             if manifest.kind == "exclusive":
                 continue  # it is loaded when `memory.provider` names it
             plugin = self.plugin(manifest, section)
-            self._prepare(plugin, settings)
+            self._prepare(plugin, settings, config)
             chosen.append(plugin)
         chosen += [_missing(name, self.home) for name in _unknown(section, found)]
         self.finder.save()
@@ -136,21 +135,21 @@ class PluginSet:
             self.reserved[kind] = joints.ground().taken(kind)
         return self.reserved[kind]
 
-    def _prepare(self, plugin: Plugin, settings: Settings) -> None:
+    def _prepare(self, plugin: Plugin, settings: Settings, config: str) -> None:
         """Know what it offers: from the cache, else by loading it."""
         manifest = plugin.manifest
         try:
-            objection = self.consents.objection(manifest)
-            if not objection and not manifest.error and self.consents.of(manifest) is None:
+            given = self.consents.of(manifest)
+            if given is not None:
+                plugin.error = plugin.error or given.objection(manifest)
+            elif not manifest.error:
                 self.consents.give(manifest)
         except UserError as error:
-            objection = str(error)
-        if objection:
-            plugin.error = plugin.error or objection
+            plugin.error = plugin.error or str(error)
         if plugin.error or plugin.is_loaded:
             return
         known = self.finder.known(manifest)
-        stamp = self._stamp(manifest, settings)
+        stamp = (code_stamp(manifest.path) if manifest.path else self.finder.cache.packages_stamp) + config
         digest = _digest(known.env_names, settings)
         if known.offers is not None and known.code_stamp == stamp and known.env_digest == digest:
             plugin.offers = known.offers
@@ -163,14 +162,6 @@ class PluginSet:
         known.code_stamp, known.env_names = stamp, sorted({*names, *(one.name for one in manifest.requires_env)})
         known.env_digest = _digest(known.env_names, settings)
         self.finder.remember()
-
-    def _stamp(self, manifest: PluginManifest, settings: Settings) -> str:
-        code = code_stamp(manifest.path) if manifest.path else self.finder.cache.packages_stamp
-        try:
-            info = os.stat(f"{settings.home}/config.yaml")  # noqa: PTH116 - for every plugin, at every start
-            return f"{code}|config:{info.st_mtime_ns}:{info.st_size}"
-        except OSError:
-            return code
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -323,6 +314,15 @@ def project_of(settings: Settings, cwd: Path | None) -> Path | None:
             trusted = joints.ground().is_trusted(place, settings.mapping)
             return place if trusted or is_on(settings.environ, PROJECT_SWITCH) else None
     return None
+
+
+def _config_stamp(home: Path) -> str:
+    """A part of every plugin's stamp: what one offers may depend on its settings."""
+    try:
+        info = (home / "config.yaml").stat()
+    except OSError:
+        return ""
+    return f"|config:{info.st_mtime_ns}:{info.st_size}"
 
 
 def _status(manifest: PluginManifest, section: Section) -> str:

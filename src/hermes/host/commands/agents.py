@@ -57,10 +57,10 @@ def _facts(child: RunningChild) -> JsonObject:
 
 
 def _line(row: JsonObject) -> str:
+    """The words of its task come last, since a screen cuts the end."""
     indent = "  " * (len(row["path"]) - 1)
-    goal = " ".join(str(row["goal"]).split())[:60]
-    used = f"{row['calls']} calls, {row['tokens']} tokens, {row['seconds']:.0f} s"
-    return f"{indent}{row['name']}  {goal}  ({row['doing']}; {used})"
+    used = f"{row['calls']} call{'' if row['calls'] == 1 else 's'}, {row['tokens']} tokens, {row['seconds']:.0f} s"
+    return f"{indent}{row['name']}  {row['doing']}; {used}: {' '.join(str(row['goal']).split())}"
 
 
 def _close_up(child: RunningChild) -> str:
@@ -69,8 +69,9 @@ def _close_up(child: RunningChild) -> str:
     done = [
         f"  {one['status']:5} {one['tool']} ({one['result_bytes']} bytes)" for one in list(record.trace)[-SHOWN_CALLS:]
     ]
+    now = [f"  now   {record.doing} {record.preview}"] if record.preview else []
     said = [f"  {line}" for line in record.text.strip().splitlines()[-SHOWN_CALLS:]]
-    return "\n".join([_line(row).strip(), f"session {record.session_id}", *done, *said])
+    return "\n".join([_line(row).strip(), f"session {record.session_id}", *done, *now, *said])
 
 
 def _names(session: CommandScene, begun: str) -> list[str]:

@@ -30,13 +30,12 @@ class ChildEvents:
             case types.TurnStarted(model=model):
                 record.model = model
             case types.StepStarted():
-                record.text, record.doing = "", "thinking"
+                record.text, record.doing, record.preview = "", "thinking", ""
                 self.tell("thinking")
             case types.CallStarted(call=call, args=args):
                 record.tool_count += 1
-                record.doing = call.name
-                preview = call.arguments[:PREVIEW_CHARS]
-                self.tell("tool", tool_name=call.name, preview=preview, args=args)
+                record.doing, record.preview = call.name, call.arguments[:PREVIEW_CHARS]
+                self.tell("tool", tool_name=call.name, preview=record.preview, args=args)
             case types.CallFinished(call=call, result=result):
                 record.saw(call, result)
             case types.Commentary(text=text):

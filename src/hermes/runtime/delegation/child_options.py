@@ -108,9 +108,8 @@ def _model(parent: ModelOptions, section: Section) -> ModelOptions:
         if (value := getattr(section, name))
     }
     effort = section.reasoning_effort
-    if chosen and ("model" in chosen or "provider" in chosen or "base_url" in chosen):
+    kept = replace(parent, prefill_messages=None)
+    if "provider" in chosen or "base_url" in chosen:  # served by somebody else, who has no use for the parent's key
         kept = ModelOptions(request_overrides=parent.request_overrides, reasoning_config=parent.reasoning_config)
-        model = replace(kept, **chosen)
-    else:
-        model = replace(parent, prefill_messages=None)
+    model = replace(kept, **chosen)
     return replace(model, reasoning_config={"enabled": effort != "none", "effort": effort}) if effort else model

@@ -26,6 +26,7 @@ class ChildRecord(Struct, kw_only=True):
     path: tuple[str, ...]  # see `ParentLink`
     session_id: str
     parent_session_id: str
+    turn_id: str  # of the parent
     call_id: str
     task: ChildTask
     clock: Clock
@@ -34,6 +35,7 @@ class ChildRecord(Struct, kw_only=True):
     tool_count: int = 0
     tokens: int = 0
     doing: str = "starting"
+    preview: str = ""  # the beginning of the arguments of the call that runs
     text: str = ""  # what it has said since its last call, or last said
     trace: deque[JsonObject] = field(default_factory=lambda: deque[JsonObject](maxlen=KEPT_CALLS))
     notes: list[str] = field(default_factory=list)  # sentences for the parent: where its worktree is
@@ -137,7 +139,7 @@ def _why(outcome: Outcome, is_answer: bool) -> str:
 def brief(result: JsonObject) -> JsonObject:
     """The part of a result that `subagent.complete` tells."""
     tokens: Any = result["tokens"]
-    return {
+    told = {
         "status": result["status"],
         "summary": result["summary"],
         "duration_seconds": result["duration_seconds"],
@@ -149,6 +151,7 @@ def brief(result: JsonObject) -> JsonObject:
         "output_tail": str(result["summary"])[-500:],
         "cost_usd": result["cost_usd"],
     }
+    return told | ({"error": result["error"]} if result.get("error") else {})
 
 
 def as_keywords(event: ChildProgress) -> JsonObject:

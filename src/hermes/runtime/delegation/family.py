@@ -72,16 +72,17 @@ class Family:
     def at_work(self) -> tuple[RunningChild, ...]:
         """The children that run now, those of a child behind it."""
         found: list[RunningChild] = []
-        for child in list(self.running.values()):
-            found += [child, *(child.agent.children if child.agent is not None else ())]
+        for child in self.running.values():
+            if child.record.result is None:  # else it waits for its siblings
+                found += [child, *(child.agent.children if child.agent is not None else ())]
         return tuple(found)
 
     def stop(self, name: str) -> bool:
         """Stop one child, here or below; False when none of this name is at work."""
-        if (child := self.running.get(name)) is not None:
+        child = next((one for one in self.at_work() if one.record.name == name), None)
+        if child is not None:
             child.stop()
-            return True
-        return any(child.agent is not None and child.agent.stop_child(name) for child in list(self.running.values()))
+        return child is not None
 
     # -- side by side --------------------------------------------------------------------------------------------------
 
@@ -131,6 +132,7 @@ class Family:
             path=path,
             session_id=f"{services.ids.session()}{secrets.token_hex(2)}",  # many are made within a second
             parent_session_id=call.session_id,
+            turn_id=call.turn.turn_id,
             call_id=call.call_id,
             task=replace(task, is_orchestrator=may_delegate(task, self._section, len(path))),
             clock=services.clock,

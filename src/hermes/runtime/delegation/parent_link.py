@@ -50,6 +50,11 @@ class ParentLink(Struct, frozen=True, kw_only=True):
         """1 is a child of the agent that a person talks to."""
         return len(self.path)
 
+    @property
+    def asked_by(self) -> str:
+        """How a person reads whose question it is."""
+        return f"{self.name}: {' '.join(self.goal.split())[:80]}"
+
     def shared_chars(self, system: str) -> int:
         """How much of its system prompt its siblings have as well."""
         return max(0, system.rfind(f"\n\n{TASK_HEAD}"))
@@ -60,10 +65,9 @@ class ParentLink(Struct, frozen=True, kw_only=True):
             return _yes
         if ask is None:
             return None
-        asked_by = f"{self.name}: {' '.join(self.goal.split())[:80]}"
 
         async def named(question: "ApprovalQuestion", scope: TurnScope) -> "Answer":
-            return await ask(replace(question, asked_by=asked_by), scope)
+            return await ask(replace(question, asked_by=self.asked_by), scope)
 
         return named
 

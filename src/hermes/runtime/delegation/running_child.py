@@ -102,7 +102,7 @@ class RunningChild:
         """Keep and tell how it ended; what its own last commit has stored is not stored again."""
         record = self.record
         if record.result is None:
-            await self._store(*record.ended_rows(result))
+            await self._store(record.ended_rows(result))
         if record.notes:
             result = {**result, "notes": list(record.notes)}
         self.events.ended(result)
@@ -110,11 +110,14 @@ class RunningChild:
         await self._around.hooks.observe("subagent_stop", self._facts(**facts, duration_ms=int(record.seconds * 1000)))
         return result
 
-    async def _store(self, *ops: StoreOp) -> None:
-        try:
-            await self._around.store.commit(*ops)
-        except HermesError as error:  # the parent learns it all the same; after a crash it counts as stopped
-            log.warning("the end of the child %s was not stored: %s", self.record.name, error)
+    async def _store(self, rows: list[StoreOp]) -> None:
+        """Put its end away. One that could not be made has no session of its own that would have ended."""
+        for ops in (rows, rows[-1:]):
+            try:
+                await self._around.store.commit(*ops)
+                return
+            except HermesError as error:  # the parent learns it all the same; after a crash it counts as stopped
+                log.info("the end of the child %s was not stored (%s rows): %s", self.record.name, len(ops), error)
 
     async def _let_go(self) -> None:
         """Nothing of it goes on: its processes end with it."""
@@ -142,6 +145,8 @@ class RunningChild:
         return {
             "session_id": record.parent_session_id,
             "parent_session_id": record.parent_session_id,
+            "parent_turn_id": record.turn_id,
+            "parent_subagent_id": record.path[-2] if len(record.path) > 1 else "",
             "child_session_id": record.session_id,
             "child_subagent_id": record.name,
             "child_role": "orchestrator" if record.task.is_orchestrator else "leaf",

@@ -65,10 +65,11 @@ def _asking(options: AgentOptions, process: ProcessParts) -> AskPassword | None:
     callback = options.callbacks.sudo_password_callback
     if callback is None:
         return None
+    who = f"[{options.parent.asked_by}] " if options.parent is not None else ""
 
     async def ask(prompt: str) -> str | None:
         try:
-            said = await ask_caller(callback, process.pool, prompt)
+            said = await ask_caller(callback, process.pool, f"{who}{prompt}")
         except Exception:  # the border to the caller's code: nobody has answered
             log.exception("sudo_password_callback failed; the command runs without a password")
             return None

@@ -89,7 +89,7 @@ class PermissionDesk:
                 tool_call_id=f"edit-approval-{self._edits}",
                 kind="edit",
                 status="pending",
-                title=f"Approve edit: {path}",
+                title=f"Approve edit: {path}" + (f" ({who})" if (who := details.get("asked_by")) else ""),
                 content=(DiffContent(path, str(edit["new_text"]), edit["old_text"]),),
                 raw_input={"tool": details.get("tool") or "", "arguments": {"path": path}},
                 locations=(Location(path),),

@@ -61,10 +61,11 @@ def approval_text(question: Question, cwd: str) -> str:
     facts = question.details
     diff = "\n".join(f"  {visible(line)}" for line in str(facts.get("diff") or "").splitlines())
     why = [str(facts["why"])] if facts.get("why") else []
+    who = f"The child {visible(str(facts['asked_by']))}" if facts.get("asked_by") else "Hermes"
     return (f"\n{diff}\n" if diff else "") + question_text(
         str(facts.get("for_command") or facts["command"]),
         str(facts["description"]),
         lines=[*why, *facts["effects"]],
         choices=question.choices,
-        heading=f"Hermes wants to use {facts['tool']}{f' in {cwd}' if cwd else ''}:",
+        heading=f"{who} wants to use {facts['tool']}{f' in {cwd}' if cwd else ''}:",
     )

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from hermes.surfaces.cli.output import cut
+from hermes.surfaces.cli.output import cut, width_of
 from hermes.types import ChildProgress
 
-GOAL_CHARS = 48
+GOAL_CHARS, LEAST_GOAL_CHARS = 48, 12
 SUMMARY_CHARS = 120
 INDENT = "  "
 
@@ -42,33 +42,42 @@ class ChildLines:
             return summary_line(event)
         line = self._at_work.get(event.path)
         if line is None:
-            goal = cut(" ".join(event.goal.split()), GOAL_CHARS)
+            goal = " ".join(event.goal.split())
             line = self._at_work[event.path] = _ChildLine(len(event.path), goal, since=self._now())
         line.tool_count, line.tokens = event.tool_count, event.tokens
         if event.stage in ("tool", "thinking"):
             line.doing = event.tool_name or "thinking"
         return ""
 
-    def live(self) -> list[str]:
-        """One line per child at work: its task, what it does, how much it has read and written, how long it takes."""
-        now = self._now()
-        return [
-            f"{INDENT * line.depth}◦ {line.goal} · {line.doing} · {line.tool_count} calls · {_tokens(line.tokens)}"
-            f" · {now - line.since:.0f} s"
-            for _, line in sorted(self._at_work.items())
-        ]
+    def live(self, width: int) -> list[str]:
+        """One line per child at work: its task, what it does, how much it has read and written, how long it takes.
+
+        Where `width` columns do not hold them, the words of the task are what is cut.
+        """
+        return [self._fitting(line, width) for _, line in sorted(self._at_work.items())]
+
+    def _fitting(self, line: _ChildLine, width: int) -> str:
+        head = f"{INDENT * line.depth}◦ "
+        seconds = self._now() - line.since
+        facts = f" · {line.doing} · {calls_words(line.tool_count)} · {_tokens(line.tokens)} · {seconds:.0f} s"
+        room = width - width_of(head) - width_of(facts)
+        return cut(f"{head}{cut(line.goal, min(GOAL_CHARS, max(LEAST_GOAL_CHARS, room)))}{facts}", width)
+
+
+def calls_words(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
 
 
 def summary_line(event: ChildProgress) -> str:
-    """What a child came to, in one line."""
+    """What a child came to, in one line: its words come last, since a screen cuts the end."""
     told = event.outcome or {}
     mark = "✓" if told.get("status") == "completed" else "✗"
-    words = " ".join(str(told.get("summary") or "").split())
+    words = " ".join(str(told.get("summary") or told.get("error") or "").split())
     tokens = int(told.get("input_tokens") or 0) + int(told.get("output_tokens") or 0)
     took = f"{float(told.get('duration_seconds') or 0.0):.1f} s, {_tokens(tokens)}"
-    ended = "" if mark == "✓" else f"{told.get('status')}: "
+    ended = "" if mark == "✓" else f"{told.get('status')}{': ' if words else ''}"
     goal = cut(" ".join(event.goal.split()), GOAL_CHARS)
-    return f"{INDENT * len(event.path)}{mark} {goal}: {ended}{cut(words, SUMMARY_CHARS)} ({took})"
+    return f"{INDENT * len(event.path)}{mark} {goal} ({took}): {ended}{cut(words, SUMMARY_CHARS)}"
 
 
 def _tokens(count: int) -> str:

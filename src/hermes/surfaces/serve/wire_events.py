@@ -121,7 +121,7 @@ def asked(question: Question) -> tuple[str, JsonObject]:
     known: JsonObject = {"request_id": question.id, "deadline": question.deadline}
     match question.kind:
         case "approval" | "edit":
-            facts = ("command", "pattern_key", "pattern_keys", "effects", "tool", "cwd")
+            facts = ("command", "pattern_key", "pattern_keys", "effects", "tool", "cwd", "asked_by")
             told = {name: question.details[name] for name in facts if name in question.details}
             choices = list(question.choices)
             return "approval.request", {

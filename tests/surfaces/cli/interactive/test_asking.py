@@ -53,6 +53,31 @@ def test_shift_tab_asks_before_edits_then_plans(start: Start, project: Path) -> 
     assert not (project / "a.txt").exists()
 
 
+def test_what_a_child_asks_is_asked_with_its_name(start: Start, project: Path) -> None:
+    (project / "gone").mkdir()
+    goal = "Tidy up the folder."
+    asked = [
+        calls("terminal", command="rm -rf gone"),
+        calls("write_file", path="a.txt", content="new\n"),
+        says("Tidy."),
+    ]
+    script = answering({"Begin": [calls("delegate_task", goal=goal), says("All done.")], goal: asked})
+    with ServerThread(script) as server, start(server) as screen:
+        screen.wait_for("Ask something", "edits on")
+        screen.type(SHIFT_TAB)
+        screen.wait_for("asks before edits")
+        screen.type(f"Begin{ENTER}")
+        screen.wait_for("Asked by the child sa-0-", f": {goal}", "May this run", "rm -rf gone", "allow?")
+        screen.type("1")
+        screen.wait_for("✓ allowed once", "May this be written to ~/project/a.txt?", "1 +new", "allow?")
+        screen.type(ESC)
+        screen.wait_for("you said no", "All done.")
+        assert sum("Asked by the child sa-0-" in line for line in screen.lines) == 2
+        assert "• [" not in screen.text
+    assert not (project / "gone").exists()
+    assert not (project / "a.txt").exists()
+
+
 def test_a_call_is_unfolded_and_folded(start: Start) -> None:
     script = answering({"Count": [calls("terminal", command="seq 1 9"), says("Nine.")]})
     with ServerThread(script) as server, start(server) as screen:

@@ -23,6 +23,8 @@ def question_rows(question: Question, painter: Painter) -> str:
     cwd = str(facts.get("cwd") or "")
     diff, command = str(facts.get("diff") or ""), str(facts.get("for_command") or facts.get("command") or "")
     lines: list[str] = []
+    if facts.get("asked_by"):
+        lines.append(painter.line(f"Asked by the child {visible(str(facts['asked_by']))}", "bold"))
     if diff:
         lines += [painter.style(f"May this be written to {visible(short_path(command))}?", "bold") + "\n"]
         lines += [painter.diff(diff)]
@@ -32,9 +34,15 @@ def question_rows(question: Question, painter: Painter) -> str:
         lines += _to_the_letter(command, painter)
     why = [str(facts["why"])] if facts.get("why") else []
     for effect in [*why, *(facts.get("effects") or [facts.get("description", "")])]:
-        if effect and effect != "an edit":
+        if effect and not (is_plain_edit(question) and effect == facts.get("description")):
             lines.append(painter.line(f"  • {visible(str(effect))}", "yellow"))
     return "".join(lines)
+
+
+def is_plain_edit(question: Question) -> bool:
+    """Whether it is asked for no other reason than that the session's mode asks about edits."""
+    named = f"[{question.details.get('asked_by')}] "
+    return str(question.details.get("description") or "").removeprefix(named) == "an edit"
 
 
 def answered_row(question: Question, answer: str, by: str, painter: Painter) -> str:
@@ -46,7 +54,7 @@ def answered_row(question: Question, answer: str, by: str, painter: Painter) -> 
     else:
         word = next((full for full in ANSWERS if answer and full.startswith(answer.lower())), "deny")
         told = ANSWERS["once" if answer.lower() in ("y", "yes") else word]
-        if word in ("task", "session", "always") and question.text and question.text != "an edit":
+        if word in ("task", "session", "always") and question.text and not is_plain_edit(question):
             told += f": {visible(question.text)}"
     is_yes = told.startswith(("allowed", "always"))
     return painter.line(f"  {'✓' if is_yes else '✗'} {told}", "green" if is_yes else "red")

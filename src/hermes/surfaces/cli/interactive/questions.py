@@ -7,7 +7,7 @@ from hermes.host.host_errors import NothingPending, RequestRefused
 from hermes.surfaces.cli.approval_prompt import chosen
 from hermes.surfaces.cli.interactive.answers import TELL, AnswerList
 from hermes.surfaces.cli.interactive.markup import Painter
-from hermes.surfaces.cli.interactive.question_view import answered_row, question_rows
+from hermes.surfaces.cli.interactive.question_view import answered_row, is_plain_edit, question_rows
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
 from hermes.tools.approval.question import visible
@@ -137,7 +137,7 @@ class Questions:
                 self._say("  Other: type it. A number or the arrows choose; Esc leaves it to the model.")
             return
         self._screen.write(question_rows(question, self._painter))
-        self.answers = AnswerList.of(question.choices, is_edit=question.details.get("description") == "an edit")
+        self.answers = AnswerList.of(question.choices, is_edit=is_plain_edit(question))
         if not self._lists:
             self._say(f"Allow it? {', '.join(self.answers.labels[:-1])}")  # words beside a no need the list
 

@@ -142,7 +142,7 @@ class TurnView:
         for each, (text, since) in self._running.items():
             lines.append(("running", f"● {text} ({now - since:.0f} s)"))
             lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
-        lines += [("running", clean(line)) for line in self._children.live()]
+        lines += [("running", clean(line)) for line in self._children.live(self._paint.width - 1)]
         if self.is_thinking and not lines:
             lines.append(("thought", f"working … ({now - self._began:.0f} s; Esc stops)"))
         return lines
