@@ -84,7 +84,7 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
     if not newest:
         cli.out.note("Nothing was decided yet." if not rows else "No such decision was made.")
         return
-    from hermes.tools.approval.question import visible
+    from hermes.tools.approval.visible_text import visible
 
     for row in newest:
         cli.out.line(f"{_when(row['at'])}  {row['verdict']}  {row['tool']} ({row['route']})")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hermes.types import Question
+
 TELL = "tell"
 _WORDS = {
     "once": "yes, once",
@@ -12,6 +14,12 @@ _WORDS = {
     "deny": "no",
 }
 _EDIT_WORDS = {**_WORDS, "session": "yes, and all further edits (edits on)"}
+
+
+def chosen(question: Question, typed: str) -> str:
+    """What was typed in answer; a number stands for the choice of that number."""
+    is_number = typed.isdecimal() and 1 <= int(typed) <= len(question.choices)
+    return question.choices[int(typed) - 1] if is_number else typed
 
 
 @dataclass(slots=True)

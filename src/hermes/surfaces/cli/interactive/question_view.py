@@ -3,7 +3,7 @@
 from hermes.surfaces.cli.interactive.markup import Painter
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.output import width_of
-from hermes.tools.approval.question import visible
+from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
 INDENT = "    "
