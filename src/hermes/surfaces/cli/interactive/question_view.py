@@ -1,6 +1,6 @@
 """An approval as it stands on the screen: what would run or be written first, then what that does and where."""
 
-from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.output import width_of
 from hermes.tools.approval.visible_text import visible
@@ -33,8 +33,15 @@ def question_rows(question: Question, painter: Painter) -> str:
     why = [str(facts["why"])] if facts.get("why") else []
     for effect in [*why, *(facts.get("effects") or [facts.get("description", "")])]:
         if effect and effect != "an edit":
-            lines.append(painter.line(f"  • {visible(str(effect))}", "yellow"))
+            lines += _bullet(visible(str(effect)), painter)
     return "".join(lines)
+
+
+def _bullet(text: str, painter: Painter) -> list[str]:
+    """What it would do, whole: whoever decides reads all of it."""
+    rows = folded(" ".join(text.split()), max(8, painter.width - len(INDENT) - 1))
+    marks = ["  • ", *[INDENT] * len(rows)]
+    return [painter.line(mark + row, "yellow") for mark, row in zip(marks, rows, strict=False)]
 
 
 def answered_row(question: Question, answer: str, by: str, painter: Painter) -> str:
