@@ -8,8 +8,8 @@ from typing import Any
 from hermes.surfaces.cli.interactive.answers import chosen
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.tools.approval.visible_text import visible
 from hermes.tools.approval.terminal_prompt import ask_on, question_text, read_line
+from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
 

@@ -81,7 +81,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Each name is loaded when it is asked for: a module beside it in this folder must not cost the reader of commands."""
+    """Each name is loaded when it is asked for: who needs a module of this folder needs no reader of commands."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in ("DANGEROUS_PATTERNS", "HARDLINE_PATTERNS"):

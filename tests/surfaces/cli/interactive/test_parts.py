@@ -129,9 +129,9 @@ def test_what_an_approval_would_do_is_shown_whole() -> None:
     question = Question(
         id="1", kind="approval", text="outside", details={"tool": "terminal", "command": "make", "effects": [why]}
     )
-    painter = Painter(Output(io.StringIO(), io.StringIO(), {"COLUMNS": "60"}))
+    painter = Painter(Output(io.StringIO(), io.StringIO(), {}))
 
     rows = question_rows(question, painter).splitlines()
 
-    assert max(map(len, rows)) < 60
+    assert max(map(len, rows)) < painter.width
     assert " ".join(row.strip(" •") for row in rows[2:]) == why

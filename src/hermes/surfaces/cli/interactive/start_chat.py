@@ -117,12 +117,12 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
 
 
 async def _tell_level(chat: Chat, shown: asyncio.Event) -> None:
-    """Say what confines commands; nothing where they run elsewhere. Trying it out takes longer than the first prompt."""
+    """Say what confines commands; nothing where they run elsewhere. It is tried after the first prompt."""
     await shown.wait()
     from hermes.host.border_words import border_words  # in a pipe none of this is loaded
 
     if told := await border_words(chat.live.settings, chat.live.cwd):
-        chat.say(told if told.endswith(".") else f"{told}; see /sandbox.", "dim")
+        chat.say_between(told if told.endswith(".") else f"{told}; see /sandbox.", "dim")
 
 
 async def _listen(chat: Chat, face: AnyFace) -> None:
