@@ -55,7 +55,7 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
         return ProviderError(f"{model!r} did not answer in time: {error}", reason="timeout", retryable=True)
     if isinstance(error, errors.HttpConnectError):
         return ProviderError(
-            f"cannot reach the server of {provider!r}: {error}. Check base_url and that the server is running",
+            f"cannot reach the server{f' of {provider!r}' if provider else ''}: {error}. Check base_url and that the server is running",
             reason="connection",
             retryable=True,
         )

@@ -125,7 +125,8 @@ class Painter:
         console.print(what)
         file = console.file
         assert isinstance(file, io.StringIO)
-        return "".join(f"{line.rstrip()}\n" for line in file.getvalue().strip("\n").splitlines())
+        text = "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+        return f"{shown}\n" if (shown := text.strip("\n")) else ""
 
     def _console(self) -> "Console":
         from rich.console import Console  # paid by the first answer
