@@ -135,3 +135,10 @@ def test_what_an_approval_would_do_is_shown_whole() -> None:
 
     assert max(map(len, rows)) < painter.width
     assert " ".join(row.strip(" •") for row in rows[2:]) == why
+
+
+def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:
+    out = Output(io.StringIO(), io.StringIO(), {})
+    out.colours = True
+    drawn = Painter(out).block(Prose("| a | b |\n|---|---|\n| 1 | 2 |"))
+    assert [bool(line) for line in drawn.splitlines()] == [True] * 3
