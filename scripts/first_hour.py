@@ -122,15 +122,16 @@ class Window:
 
 
 def first_half(window: Window, project: Path) -> None:
-    window.shot("the first screen", "Ask something", "edits on", "scripted")
+    window.shot("the first screen", "Ask something", "confined", "edits on", "scripted")
     window.say("Say hello")
-    window.shot("an answer", "This is Hermes.", "context")
+    window.shot("an answer", "This is Hermes.", "written", "context")
+    window.clear()
     window.say("Format")
-    window.shot("Markdown: headings, numbers with dots, code", "1. first", "2. second", "print('hi')")
+    window.shot("Markdown: headings, numbers with dots, code", "1. first", "2. second", "print('hi')", "written")
     window.clear()
     window.say("Count slowly")
     window.shot("the tail of a running command", "● terminal", "line 3")
-    window.shot("the same command when it is done", "✓ terminal", "Six.", "line 6")
+    window.shot("the same command when it is done", "✓ terminal", "Six.", "line 6", "written")
     window.type("C-o")
     window.shot("Ctrl-O: the call unfolded", "command: for i in", "line 1", "Ctrl-O folds")
     window.type("C-o")
@@ -142,7 +143,9 @@ def first_half(window: Window, project: Path) -> None:
     window.shot("stopped: what it had printed stays", "Stopped.", "stopped after", "n 4")
     window.clear()
     window.say("Plan it")
-    window.shot("the task list ticks", "☑ Read the file", "▶ Change the greeting", "☐ Run it", "Three steps.")
+    window.shot(
+        "the task list ticks", "☑ Read the file", "▶ Change the greeting", "☐ Run it", "Three steps.", "written"
+    )
     window.clear()
     window.say("Change it")
     window.shot("an edit with line numbers", "1 -print('hello')", "2 +print('now')", "changed hello.py")
@@ -154,17 +157,17 @@ def first_half(window: Window, project: Path) -> None:
 def second_half(window: Window, project: Path) -> None:
     window.clear()
     window.say("Fail")
-    window.shot("a command that fails", "✗ terminal ls nowhere", "exit code 2")
+    window.shot("a command that fails", "✗ terminal ls nowhere", "exit code 2", "written")
     window.type("BTab")
     window.wait("asks before edits")
     window.say("Change again")
     window.shot("ask: the diff before it is written", "May this be written", "1 +print('again')", "1. yes, once")
     window.type("1")
-    window.shot("what was answered stays", "✓ allowed once", "Asked first.")
+    window.shot("what was answered stays", "✓ allowed once", "Asked first.", "changed hello.py")
     window.type("BTab")
     window.clear()
     window.say("Only look")
-    window.shot("plan: nothing is changed", "plan mode changes nothing", "I would change one line.")
+    window.shot("plan: nothing is changed", "plan mode changes nothing", "I would change one line.", "written")
     window.type("BTab")
     window.wait("edits on")
     window.clear()
@@ -173,7 +176,7 @@ def second_half(window: Window, project: Path) -> None:
     window.type("Up", "Up", "Down", "Down")
     window.shot("the approval as a list", "> 5. no")
     window.type("Enter")
-    window.shot("no is one plain line", "✗ terminal rm -rf build: you said no", "So be it.")
+    window.shot("no is one plain line", "✗ terminal rm -rf build: you said no", "So be it.", "written")
     assert (project / "build" / "out").exists()
 
 

@@ -48,6 +48,23 @@ async def test_what_was_done_and_what_was_kept_is_told(tmp_path: Path) -> None:
     assert f"/rollback {told.restored.undo[:8]}" in told.text
 
 
+async def test_the_list_tells_what_going_back_to_each_would_change_now(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        (here.root / "a").write_text("1\n")
+        await here.command("echo 2 > a; echo 2 > b")
+        here.new_turn()
+        await here.command("echo 3 >> a")
+        second, first = await here.checkpoints.list(str(here.root))
+        assert (first.files_changed, first.insertions, first.deletions) == (2, 1, 3)
+        assert (second.files_changed, second.insertions, second.deletions) == (1, 0, 1)
+        rows = (await rollback(here.checkpoints, str(here.root))).text.splitlines()
+        assert "going back changes" in rows[0]
+        assert "1 file +0 -1" in rows[1]
+        assert "2 files +1 -3" in rows[2]
+        (here.root / "a").write_text("2\n")
+        assert "nothing" in (await rollback(here.checkpoints, str(here.root))).text
+
+
 async def test_the_command_line_lists_goes_back_prunes_and_clears(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         (here.root / "a").write_text("1\n")

@@ -40,6 +40,13 @@ CHAT_LIBRARIES = {
     *("multidict", "propcache", "typing_extensions", "yarl"),
 }
 
+# What the first prompt of a conversation comes before, and how many modules of ours it may load.
+PROMPT_LATER = {
+    *("hermes.tools.approval.gate", "hermes.tools.approval.analysis", "hermes.surfaces.cli.chat.headless"),
+    *("aiohttp", "http.client", "pygments", "rich", "tree_sitter", "urllib.request", "yaml"),
+}
+PROMPT_MODULES = 225
+
 
 def modules(source: Path = SRC) -> list[str]:
     """Return the names of all modules under `source`, from the files: nothing is imported to find them."""
@@ -237,3 +244,16 @@ def test_an_answer_without_tools_keeps_to_its_budget_of_imports(tmp_path: Path) 
     assert len(ours) <= CHAT_MODULES
     assert sum(file.stat().st_size for file in files) <= CHAT_BYTES
     assert {name for name in others if not name.startswith("_cython")} <= CHAT_LIBRARIES
+
+
+def test_the_first_prompt_does_without_the_gate_and_clients_of_the_web(tmp_path: Path) -> None:
+    """Whoever types `hermes` waits for all of these before the first key is taken."""
+    code = "import hermes.surfaces.cli.interactive.start_chat, sys; print(*sorted(sys.modules), sep='\\n')"
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(SRC), "HOME": str(tmp_path)}
+
+    ran = subprocess.run([sys.executable, "-P", "-c", code], env=environ, capture_output=True, text=True, check=True)
+
+    loaded = set(ran.stdout.split())
+    assert "hermes.surfaces.cli.interactive.terminal" in loaded
+    assert loaded & PROMPT_LATER == set()
+    assert sum(name.partition(".")[0] == "hermes" for name in loaded) <= PROMPT_MODULES

@@ -47,6 +47,14 @@ def test_a_refusal_is_named_by_its_cause(status: int, body: Any, reason: str, re
 
 
 @pytest.mark.parametrize(
+    ("text", "advice"), [("field required", "choose another model"), ("API key not valid", "Check the API key")]
+)
+def test_a_request_that_is_refused_as_it_is_says_what_can_be_done(text: str, advice: str) -> None:
+    body = msgspec.json.encode({"error": {"message": text}})
+    assert advice in str(provider_error(HttpStatusError("http://127.0.0.1", 400, {}, body), "p", "m"))
+
+
+@pytest.mark.parametrize(
     ("text", "subject"),
     [
         ("Invalid schema for function 'read_it': bad", "read_it"),

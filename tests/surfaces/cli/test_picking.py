@@ -16,7 +16,9 @@ import pytest
 
 from hermes.state import SessionDB
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.session_picker import Picker
 from hermes.testing.server import ServerThread
+from hermes.tools.results.tool_result import fence
 
 ONE, TWO = "20260101_000000_aaaaaa", "20260102_000000_bbbbbb"
 LIMIT_S = 40
@@ -108,3 +110,24 @@ def test_the_picked_session_goes_on(terminal: Terminal) -> None:
     terminal.type("\x04")
     assert terminal.end() == 0
     assert f"--resume {ONE}" in terminal.shown
+
+
+def test_the_preview_shows_results_and_calls_in_plain_words(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session(ONE, "cli")
+        db.append_message(ONE, "user", "What does the page say?")
+        call = {
+            "id": "1",
+            "type": "function",
+            "function": {"name": "web_extract", "arguments": '{"url": "http://a.example"}'},
+        }
+        db.append_message(ONE, "assistant", "", tool_calls=[call])
+        page = fence('{"content": "Bread is baked from flour and water."}', "web_extract", "web")
+        db.append_message(ONE, "tool", page, tool_name="web_extract", tool_call_id="1")
+        preview = Picker(db, [{"id": ONE}]).preview(80)
+
+    assert preview.splitlines() == [
+        "you: What does the page say?",
+        "  → web_extract http://a.example",
+        "web_extract: Bread is baked from flour and water.",
+    ]

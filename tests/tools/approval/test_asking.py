@@ -17,9 +17,10 @@ from hermes.tools.approval.gate import NobodyHere
 from hermes.tools.approval.grants import HomeGrants, HomePolicy, forbid_again, policy_of, read_allowlist
 from hermes.tools.approval.judge import judge_with, verdict_in
 from hermes.tools.approval.policy import Grant, Policy
-from hermes.tools.approval.question import ApprovalQuestion, shown_command, visible
+from hermes.tools.approval.question import ApprovalQuestion
 from hermes.tools.approval.queue import ApprovalQueue, answer_of, ask_callback
 from hermes.tools.approval.terminal_prompt import question_text
+from hermes.tools.approval.visible_text import shown_command, visible
 from hermes.tools.calling.pool import DaemonPool
 
 

@@ -17,6 +17,6 @@ class Section(SectionBase, frozen=True):
         int, key("Rounds of tools between two reviews of what should become a skill; 0 is never.", ge=0)
     ] = 10
     disabled: Annotated[tuple[str, ...], key("Skills that are not offered.")] = ()
-    platform_disabled: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, telegram.")] = (
-        field(default_factory=dict)
+    platform_disabled: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, acp.")] = field(
+        default_factory=dict
     )

@@ -89,8 +89,8 @@ class Section(SectionBase, frozen=True):
     """The keys that stand by themselves at the top of the file."""
 
     toolsets: Annotated[tuple[str, ...], key("Toolsets a session gets.")] = ("hermes-cli",)
-    platform_toolsets: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, telegram.")] = (
-        field(default_factory=dict)
+    platform_toolsets: Annotated[dict[str, tuple[str, ...]], key("The same for one way in: cli, cron, acp.")] = field(
+        default_factory=dict
     )
     providers: Annotated[dict[str, Provider], key("Servers of your own, by name.")] = field(default_factory=dict)
     custom_providers: Annotated[tuple[Provider, ...], key("The same as a list, each with its `name`.")] = ()
@@ -129,7 +129,7 @@ class Section(SectionBase, frozen=True):
         key("Characters of a project's rules that a session takes in; unset, 20000 or 6 % of the model's window."),
     ] = None
     platform_hints: Annotated[
-        dict[str, PlatformHint], key("What the model is told about a way in (cli, telegram, …), by its name.")
+        dict[str, PlatformHint], key("What the model is told about a way in (cli, cron, …), by its name.")
     ] = field(default_factory=dict)
     file_read_max_chars: Annotated[int, key("Characters of a file the model may read at once.", ge=1)] = 100_000
     mcp_servers: Annotated[

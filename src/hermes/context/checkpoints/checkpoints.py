@@ -380,12 +380,20 @@ class Checkpoints:
 
     # Last in the class: its name hides the type of that name from what follows.
     async def list(self, folder: str) -> list[Snapshot]:
-        """The snapshots of the project that `folder` is in, newest first."""
+        """The snapshots of the project that `folder` is in, newest first, with what going back would change."""
         root = self.root(folder)
-        found = await self._snapshots(project_key(root), str(root))
-        for older, newer in zip(range(1, len(found)), range(len(found)), strict=False):
-            said = await self.store.run("diff-tree", "--shortstat", found[older].hash, found[newer].hash, "--", "files")
-            found[newer] = _with_stat(found[newer], said)
+        key = project_key(root)
+        found = await self._snapshots(key, str(root))
+        if not found:
+            return found
+        try:
+            async with self._project(key):
+                now = await self._captured(root, key, f"{_NOW}/{key}")
+        except CheckpointError:  # such as a project that has grown too large; `restore` says so
+            return found
+        for place, one in enumerate(found):
+            said = await self.store.run("diff-tree", "--shortstat", now.tree, one.hash, "--", "files")
+            found[place] = _with_stat(one, said)
         return found
 
 

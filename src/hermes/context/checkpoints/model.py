@@ -51,7 +51,10 @@ class CheckpointLimits(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """One snapshot. `number` counts back from the newest, which is 1."""
+    """One snapshot. `number` counts back from the newest, which is 1.
+
+    The last three are what going back to it would change now; None where that was not looked at.
+    """
 
     number: int
     seq: int
@@ -62,9 +65,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     directory: str
     session_id: str = ""
     turn_id: str = ""
-    files_changed: int = 0
-    insertions: int = 0
-    deletions: int = 0
+    files_changed: int | None = None
+    insertions: int | None = None
+    deletions: int | None = None
 
     @property
     def short_hash(self) -> str:

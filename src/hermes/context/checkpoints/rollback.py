@@ -68,12 +68,21 @@ def listing(snapshots: list[Snapshot]) -> str:
     """The snapshots, one a line."""
     if not snapshots:
         return "There are no checkpoints of this project."
+    changes = [_would_change(one) for one in snapshots]
+    head = "going back changes"
+    width = max(len(head), *map(len, changes))
     rows = [
-        f"{one.number:>3}  {one.short_hash}  {when(one.timestamp)}  "
-        f"{one.files_changed:>3} files +{one.insertions} -{one.deletions}  {one.reason}"
-        for one in snapshots
+        f"{one.number:>3}  {one.short_hash}  {when(one.timestamp)}  {change:<{width}}  {one.reason}"
+        for one, change in zip(snapshots, changes, strict=True)
     ]
-    return "\n".join(rows)
+    return "\n".join([f"     snapshot  taken                {head:<{width}}  taken before", *rows])
+
+
+def _would_change(one: Snapshot) -> str:
+    if one.files_changed is None:
+        return "not known"
+    files = f"{one.files_changed} file{'' if one.files_changed == 1 else 's'}"
+    return f"{files} +{one.insertions} -{one.deletions}" if one.files_changed else "nothing"
 
 
 def report(done: Restored) -> str:

@@ -60,7 +60,7 @@ async def _doubt(session: LiveSession, name: str) -> str:
     if not names or name in names:
         return ""
     near = get_close_matches(name, names, n=1)
-    return f"The server does not list it{f'; did you mean {near[0]}?' if near else ''}"
+    return f"The server does not list it{f'; did you mean {near[0]}?' if near else '.'}"
 
 
 def _names(session: LiveSession) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ async def run(call: CommandCall) -> CommandResult:
             for row in rows
             if row["id"] != session.session_id
         ]
-        return CommandResult(screen=screen, note="Go on with one: /resume ID or title", data={"choices": choices})
+        note = "Go on with one: /resume ID or title"
+        return CommandResult(text="Your sessions:", screen=screen, note=note, data={"choices": choices})
     found = await session.in_thread(find_session, session.db, call.words)
     session_id = await session.in_thread(session.db.resolve_resume_session_id, found)
     if session_id == session.session_id:

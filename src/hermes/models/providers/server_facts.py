@@ -57,7 +57,7 @@ async def look(
     try:
         listed = await http.get_json(f"{base_url.rstrip('/')}/models", headers, PAGE_S)
     except HttpError as error:
-        asked = Endpoint(base_url=base_url, model=base_url, provider="local", withheld=withheld)
+        asked = Endpoint(base_url=base_url, model=base_url, provider="", withheld=withheld)
         raise refusal(error, asked) from error
     entries = listing(listed.get("data") if isinstance(listed, Mapping) else listed)
     entries = [one for one in map(mapping, entries) if words(one.get("id"))]

@@ -40,6 +40,8 @@ _MEANT_STATUS = {
     "overloaded_error": 529,
 }
 _FOREVER_S = 1e9  # 30 years; what a server says may be any number
+_CHECK_KEY = ". Check the API key: hermes model"
+_REFUSED_ANYWAY = ". Sending it again does not help: ask in other words, or choose another model"
 _SHORT_CHARS = 30  # a refusal in fewer letters gives no reason
 _SMALL_WINDOW = 256_000
 _TRANSIENT_STATUS: dict[int, ProviderReason] = {408: "timeout", 409: "server_error", 425: "server_error"}
@@ -53,7 +55,7 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
         return ProviderError(f"{model!r} did not answer in time: {error}", reason="timeout", retryable=True)
     if isinstance(error, errors.HttpConnectError):
         return ProviderError(
-            f"cannot reach the server of {provider!r}: {error}. Check base_url and that the server is running",
+            f"cannot reach the server{f' of {provider!r}' if provider else ''}: {error}. Check base_url and that the server is running",
             reason="connection",
             retryable=True,
         )
@@ -116,7 +118,7 @@ def _judge(message: str, status: int | None, model: str, *, retry_after_s: float
     reason, retryable, advice = _reason(message, status)
     named = re.search(_TOOL, message) if reason == "format_error" else None
     if named:
-        reason = "tool_rejected"
+        reason, advice = "tool_rejected", ""
     text = message or "no reason given"
     where = f" (HTTP {status})" if status else ""
     return ProviderError(
@@ -132,7 +134,7 @@ def _judge(message: str, status: int | None, model: str, *, retry_after_s: float
 def _reason(message: str, status: int | None) -> tuple[ProviderReason, bool, str]:
     """Why, whether asking again can help, and what the person can do."""
     if status in (401, 403):
-        return "auth", False, ". Check the API key: hermes model"
+        return "auth", False, _CHECK_KEY
     is_unpaid = status == 402 or (status != 429 and re.search(_BILLING, message))
     if status == 429 or (is_unpaid and re.search(_FOR_A_WHILE, message)):
         return "rate_limit", True, ""
@@ -159,7 +161,8 @@ def _reason_of_refusal(message: str, status: int | None) -> tuple[ProviderReason
     if re.search(_POLICY, message):
         return "policy_blocked", False, ""
     if status is not None and 400 <= status < 500:
-        return "format_error", False, ""
+        is_key = "api key" in message.lower()  # some providers say so with 400
+        return "format_error", False, _CHECK_KEY if is_key else _REFUSED_ANYWAY
     return "unknown", True, ""
 
 

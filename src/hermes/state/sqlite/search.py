@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hermes.state.codec import Fetch, read_text
 from hermes.state.queries import Search, SearchFilter
 from hermes.state.sqlite import search_index, tables
-from hermes.state.sqlite.search_query import CJK_RUN, Query, Word, filtered, normal, parse
+from hermes.state.sqlite.search_query import Query, Word, cjk_run, filtered, normal, parse
 
 CANDIDATES = 32  # of each alternative, that are read to find the best of them
 MOST_CANDIDATES = 8_192  # to find as many conversations as were asked for
@@ -298,7 +298,7 @@ def _pattern(words: tuple[Word, ...]) -> "re.Pattern[str] | None":
     choices = []
     for word in sorted(words, key=lambda word: -len(word.text)):
         text = re.escape(_folded(word.text))
-        if CJK_RUN.search(word.text):
+        if cjk_run().search(word.text):
             choices.append(text)
         else:
             choices.append(rf"(?<![^\W_]){text}" + (r"[^\W_]*" if word.prefix else r"(?![^\W_])"))

@@ -8,6 +8,7 @@ character stands alone as well, so that a single character is found as the begin
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ _CJK = (
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3"
     "\ud7b0-\ud7fb\uf900-\ufaff\U00020000-\U000323af"
 )
-CJK_RUN = re.compile(f"[{_CJK}]+")
+
+
+@cache
+def cjk_run() -> re.Pattern[str]:
+    """Finds characters that stand together without spaces. Compiled by who searches: it takes milliseconds."""
+    return re.compile(f"[{_CJK}]+")
 
 
 def normal(text: str) -> str:
@@ -34,7 +40,7 @@ def index_text(text: str) -> str:
     text = normal(text)
     if text.isascii():
         return text
-    return CJK_RUN.sub(_spread, text)
+    return cjk_run().sub(_spread, text)
 
 
 def pairs(run: str) -> list[str]:
@@ -144,7 +150,7 @@ def _phrase(text: str, *, prefix: bool) -> str | None:
         return None
     out: list[str] = []
     end = 0
-    for run in CJK_RUN.finditer(text):
+    for run in cjk_run().finditer(text):
         out.append(text[end : run.start()])
         end = run.end()
         out.extend(pairs(run.group()))

@@ -5,10 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hermes.surfaces.cli.interactive.answers import chosen
 from hermes.surfaces.cli.output import Output
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.tools.approval.question import visible
 from hermes.tools.approval.terminal_prompt import ask_on, question_text, read_line
+from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
 
@@ -48,12 +49,6 @@ class TerminalPrompt:
     def _ask_here(self, question: Question) -> str:
         text = approval_text(question, str(question.details.get("cwd") or ""))
         return ask_on(self._out.stderr, text, question.choices, self._timeout_s, self._stopped.is_set)
-
-
-def chosen(question: Question, typed: str) -> str:
-    """What was typed in answer; a number stands for the choice of that number."""
-    is_number = typed.isdecimal() and 1 <= int(typed) <= len(question.choices)
-    return question.choices[int(typed) - 1] if is_number else typed
 
 
 def approval_text(question: Question, cwd: str) -> str:

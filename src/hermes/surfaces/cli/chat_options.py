@@ -35,6 +35,12 @@ _OPTIONS = (
     click.option("--wait", is_flag=True, help="With -q: wait until nobody else works on the session, and ask here."),
     click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Model calls the turn may make."),
     click.option(
+        "--max-budget",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="USD",
+        help="US dollars the session may cost, with its children (spending.session_usd).",
+    ),
+    click.option(
         "-s",
         "--skills",
         metavar="A,B",

@@ -15,6 +15,7 @@ class Exit(IntEnum):
     PROVIDER = 6  # the model could not be reached, or failed
     TOOL = 7  # the turn was stopped because tools kept failing
     IN_USE = 8  # another process works on the session
+    MISFIT = 9  # the answer does not fit --output-schema
     INTERNAL = 70  # a fault in Hermes
     CANCELLED = 130  # Ctrl-C, or a signal to stop
     BROKEN_PIPE = 141  # whoever read the output went away

@@ -15,7 +15,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             code: int = import_module("hermes.surfaces.acp.main").main(words[1:])
             return code
-        return _run(words) if words and words[0] != "chat" else _run_chat(words)
+        is_chat = not words or words[0] == "chat" or words[0].startswith("-")  # as `hermes --resume`
+        return _run_chat(words) if is_chat else _run(words)
     except KeyboardInterrupt:  # while the commands are loaded; from then on they see to it themselves
         sys.stderr.write("Stopped.\n")
         return 130

@@ -13,7 +13,8 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.output import Output as Screen
 
 from hermes.errors import HermesError
-from hermes.host.session_text import age, said, title_of
+from hermes.host.session_text import age, calls_of, said, title_of
+from hermes.surfaces.cli.chat.events import printed
 from hermes.surfaces.cli.output import cut, padded
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ class Picker:
             return ""
         if session not in self._previews:
             first = self._db.get_messages(session, limit=PREVIEW_MESSAGES)
-            lines = [f"{each['role']}: {' '.join(said(each).split())}" for each in first]
-            self._previews[session] = "\n".join(lines)
+            self._previews[session] = "\n".join(line for each in first for line in _told(each))
         return "\n".join(cut(line, width) for line in self._previews[session].splitlines()[:PREVIEW_LINES])
 
     def _said_in(self, words: str) -> frozenset[str]:
@@ -129,6 +129,15 @@ def _keys(picker: Picker) -> KeyBindings:
         event.app.exit(result=None)
 
     return keys
+
+
+def _told(message: Row) -> list[str]:
+    """A message in lines of plain words: results without marks and JSON, calls as the conversation shows them."""
+    role, words = str(message["role"]), said(message)
+    if role == "tool":
+        role, words = str(message.get("tool_name") or role), printed(words)
+    spoken = [f"{'you' if role == 'user' else role}: {' '.join(words.split())}"] if words.strip() else []
+    return spoken + [f"  → {call}" for call in calls_of(message)]
 
 
 def _searched(row: Row) -> str:

@@ -1,12 +1,10 @@
 """Approval: what a command would do, and whether it may."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hermes.tools.approval.analysis import analyse
-from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
-from hermes.tools.approval.patterns import detect_dangerous_command, detect_hardline_command, published
-
 if TYPE_CHECKING:
+    from hermes.tools.approval.analysis import analyse
     from hermes.tools.approval.contract import (
         approve_permanent,
         approve_session,
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
         submit_pending,
         unregister_gateway_notify,
     )
+    from hermes.tools.approval.effects_model import Analysis, Effect, Severity, SimpleCommand
+    from hermes.tools.approval.patterns import detect_dangerous_command, detect_hardline_command
 
     DANGEROUS_PATTERNS: list[tuple[str, str]]
     HARDLINE_PATTERNS: list[tuple[str, str]]
@@ -73,13 +73,19 @@ __all__ = [
     "unregister_gateway_notify",
 ]
 
+_HOMES = {
+    "analyse": "analysis",
+    **dict.fromkeys(("Analysis", "Effect", "Severity", "SimpleCommand"), "effects_model"),
+    **dict.fromkeys(("detect_dangerous_command", "detect_hardline_command"), "patterns"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What needs the settings, or the published list, is loaded when it is asked for; analysing needs neither."""
+    """Each name is loaded when it is asked for: who needs a module of this folder needs no reader of commands."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in ("DANGEROUS_PATTERNS", "HARDLINE_PATTERNS"):
-        return published(is_hard=name == "HARDLINE_PATTERNS")
-    from hermes.tools.approval import contract
+        from hermes.tools.approval.patterns import published
 
-    return getattr(contract, name)
+        return published(is_hard=name == "HARDLINE_PATTERNS")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'contract')}"), name)

@@ -29,6 +29,14 @@ REFUSED = (
 )
 """What the model reads when an action is denied: never how the rule could be lifted."""
 
+
+def for_person(reason: str) -> str:
+    """The reason of a decision without what only the model is told."""
+    for told in (f": {REFUSED[0].lower()}{REFUSED[1:]}", f". {REFUSED}"):
+        reason = reason.replace(told, "")
+    return reason.replace(REFUSED, "not allowed")
+
+
 _NEVER_BROAD = frozenset(
     {
         *("unknown", "intricate", "unknown_program", "inline_code", "decoded_code", "remote_code"),

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from hermes.scope import TurnScope
 from hermes.tools.approval.gate import Judge
-from hermes.tools.approval.question import ApprovalQuestion, visible
+from hermes.tools.approval.question import ApprovalQuestion
+from hermes.tools.approval.visible_text import visible
 from hermes.typed import json_decoder
 
 AskModel = Callable[[str, str, ApprovalQuestion, TurnScope], Awaitable[str]]

@@ -1,6 +1,5 @@
 """What somebody is asked: the action, what it would do, and the kinds of yes on offer."""
 
-import re
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -8,18 +7,11 @@ from msgspec import Struct
 from hermes.seams import Action
 from hermes.tools.approval.decide import Verdict
 from hermes.tools.approval.effects_model import Analysis, Severity
+from hermes.tools.approval.visible_text import visible
 
 Answer = Literal["once", "task", "session", "always", "deny"]
 
-_MAX_LINES = 200
 _MAX_PATHS = 12
-# What a terminal acts on, hides, joins or turns around instead of showing it: controls, bidirectional marks, characters
-# without width, tags, variation selectors, lone surrogates and private use.
-_SPOOFING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\ue000-\uf8ff"
-    "\U000e0000-\U000e01ef\U000f0000-\U0010ffff]"
-)
 _VERBS = {"write": "writes", "delete": "deletes", "network": "contacts"}
 
 
@@ -87,23 +79,6 @@ def _of_command(action: Action) -> dict[str, Any]:
     if not action.details.get("runs_again"):
         return {}
     return {"for_command": action.details.get("command", ""), "why": action.details.get("why", "")}
-
-
-def visible(text: str) -> str:
-    """`text` with everything a terminal would act on or hide written out, so that what is read is what would run."""
-    return _SPOOFING.sub(lambda found: _written_out(found.group()), text.replace("\t", "    "))
-
-
-def shown_command(text: str) -> str:
-    """`text` indented for a question; a very long one is cut, and says so."""
-    lines = visible(text).split("\n")
-    kept = lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"… and {len(lines) - _MAX_LINES} more lines"]
-    return "\n".join(f"    {line}" for line in kept)
-
-
-def _written_out(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _told(analysis: Analysis, verdict: Verdict) -> list[str]:

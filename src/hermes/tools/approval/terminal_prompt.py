@@ -10,8 +10,9 @@ from typing import TextIO
 
 from hermes.scope import TurnScope
 from hermes.tools.approval.gate import Ask, NobodyHere
-from hermes.tools.approval.question import Answer, ApprovalQuestion, shown_command, visible
+from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.queue import answer_of
+from hermes.tools.approval.visible_text import shown_command, visible
 
 POLL_S = 0.1
 _OFFERED = {

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urljoin
-from urllib.request import getproxies, proxy_bypass
 
 from hermes.errors import ToolError
 from hermes.tools.web import addresses as web_addresses
@@ -164,6 +163,8 @@ class _Left:
 
 def _proxy(scheme: str, host: str) -> str | None:
     """The proxy that the environment names for this host."""
+    from urllib.request import getproxies, proxy_bypass  # slow to import, and the gate reads this module
+
     return None if proxy_bypass(host) else getproxies().get(scheme)
 
 

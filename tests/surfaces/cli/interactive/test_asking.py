@@ -32,7 +32,7 @@ def test_a_digit_answers_at_once(start: Start, project: Path) -> None:
     with ServerThread(script) as server, start(server) as screen:
         screen.wait_for("Ask something")
         screen.type(f"Remove it.{ENTER}")
-        screen.wait_for("1. yes, once", "allow?")
+        screen.wait_for("1. yes, once", "a number: at once · a letter or arrows: Enter", "allow?")
         screen.type("1")
         screen.wait_for("✓ allowed once", "It is removed.")
     assert not (project / "gone").exists()

@@ -15,8 +15,10 @@ from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.interactive.clipboard import Pastes
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
+from hermes.surfaces.cli.interactive.question_view import question_rows
 from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.output import Output, width_of
+from hermes.types import Question
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 TEXT = st.text(alphabet="ab `\n~#-中", max_size=200)
@@ -120,3 +122,23 @@ def test_the_status_line_keeps_to_its_width() -> None:
     assert status_line(spent, "/w", 80, show_cost=True) == "a-model · /w · context 25% · cost unknown"
     for width in range(10, 80):
         assert width_of(status_line(spent, "/work/中文", width, show_cost=True)) < width
+
+
+def test_what_an_approval_would_do_is_shown_whole() -> None:
+    why = "the command says that it could not write the file, which the border keeps as it is; a yes runs it outside"
+    question = Question(
+        id="1", kind="approval", text="outside", details={"tool": "terminal", "command": "make", "effects": [why]}
+    )
+    painter = Painter(Output(io.StringIO(), io.StringIO(), {}))
+
+    rows = question_rows(question, painter).splitlines()
+
+    assert max(map(len, rows)) < painter.width
+    assert " ".join(row.strip(" •") for row in rows[2:]) == why
+
+
+def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:
+    out = Output(io.StringIO(), io.StringIO(), {})
+    out.colours = True
+    drawn = Painter(out).block(Prose("| a | b |\n|---|---|\n| 1 | 2 |"))
+    assert [bool(line) for line in drawn.splitlines()] == [True] * 3

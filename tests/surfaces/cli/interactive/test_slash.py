@@ -66,7 +66,7 @@ def test_names_aliases_and_unique_beginnings_are_found(word: str, name: str) -> 
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("re", "could be /reasoning, /reload-mcp, /resume, /retry, /rewind"),
+        ("re", "could be /reasoning, /reload-mcp, /resume, /retry, /review, /rewind"),
         ("hlep", "did you mean /help"),
         ("zzz", "see /help"),
     ],
@@ -129,6 +129,14 @@ def test_history_of_a_session_is_taken_back_copied_and_left(start: Start, home: 
         assert db.session_count() == 3
 
 
+def test_commands_that_ask_the_model_for_a_piece_of_work(start: Start) -> None:
+    with ServerThread(answering({})) as server, start(server) as screen:
+        screen.wait_for("Ask something")
+        ask(screen, "/init In English.", "I was asked: Look through this project")
+        ask(screen, "/review main", "I was asked: Review what differs here from main.")
+        assert users(server)[-1][0].endswith("In English.")
+
+
 def test_commands_that_tell_something(start: Start) -> None:
     with ServerThread(answering({})) as server, start(server) as screen:
         screen.wait_for("Ask something")
@@ -137,8 +145,10 @@ def test_commands_that_tell_something(start: Start) -> None:
         ask(screen, "/help queue", "/queue [TEXT|edit N")
         ask(screen, "/tools", "read_file")
         ask(screen, "/toolsets file", "file: ")
+        ask(screen, "/toolsets", "✓ file: patch, read_file", "--all")
+        assert "hermes-telegram" not in screen.text
         ask(screen, "/context", "known after the next answer")
-        ask(screen, "Hello", "I was asked: Hello")
+        ask(screen, "Hello", "I was asked: Hello", "tokens read")
         ask(screen, "/usage", "This session: ", "calls")
         ask(screen, "/context", "of 128000 tokens (", "in 2 messages.")
         ask(screen, "/compress", "Nothing was changed: there is nothing in it that could be summed up.")
@@ -320,9 +330,10 @@ def test_a_question_of_the_model_is_answered_in_the_input_line(start: Start) -> 
         screen.wait_for("Ask something")
         ask(screen, "Paint", "Which colour?", "2. blue")
         ask(screen, "2", "Painted.")
-    (told,) = [
+    (told,) = {
         str(message["content"])
-        for message in server.requests[-1].json["messages"]
+        for request in server.requests  # one of them asks for a title
+        for message in request.json["messages"]
         if message["role"] == "tool" and "Which colour?" in str(message["content"])
-    ]
+    }
     assert '"user_response":"blue"' in told.replace(" ", "")

@@ -11,17 +11,20 @@ from hermes.surfaces.cli.context import Cli
 
 def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
     """Run a conversation with the options of the command line; the exit code."""
-    from hermes.surfaces.cli.chat.headless import answer  # help and mistakes do without the kernel
-    from hermes.surfaces.cli.chat.run_options import wish_from
+    from hermes.surfaces.cli.chat.run_options import wish_from  # help and mistakes do without the kernel
 
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
     wish = wish_from({**cli.chat, **given})
     if wish.question is None and not wish.as_json and not wish.quiet and is_terminal(sys.stdin):
+        if wish.output_schema:
+            raise UsageError("--output-schema is for a question; add -q.")
         if wish.wait:
             raise UsageError("--wait is for a question (-q); in a conversation, what you type can wait.")
         from hermes.surfaces.cli.interactive import run_interactive  # a question does without it
 
         return run_interactive(cli, wish)
+    from hermes.surfaces.cli.chat.headless import answer  # see above
+
     return answer(cli, wish)
 
 

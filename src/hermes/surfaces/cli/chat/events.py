@@ -213,7 +213,7 @@ def printed(content: str) -> str:
         return content
     if found.get("error"):
         return str(found["error"])
-    for name in ("output", "content", "message"):
+    for name in ("output", "content", "message", "note"):
         if isinstance(found.get(name), str):
             return str(found[name])
     return ""

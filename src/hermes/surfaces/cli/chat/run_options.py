@@ -24,6 +24,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     skills: tuple[str, ...] = ()
     disabled_toolsets: tuple[str, ...] | None = None
     max_turns: int | None = None
+    max_budget: float | None = None
+    output_schema: str = ""
     resume: str | None = None
     continue_: str | None = None  # "" is the newest session
     fork: bool = False
@@ -66,6 +68,7 @@ class Wish(Struct, frozen=True, kw_only=True):
             "model.base_url": self.base_url or None,
             "model.api_key": self.api_key or None,
             "agent.max_turns": self.max_turns,
+            "spending.session_usd": self.max_budget,
             "agent.disabled_toolsets": list(self.disabled_toolsets) if self.disabled_toolsets is not None else None,
             "hooks_auto_accept": self.accept_hooks or None,
             "toolsets": list(self.toolsets) if self.toolsets is not None else None,
@@ -104,6 +107,8 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         toolsets=named_toolsets("--toolsets", toolsets),
         skills=tuple(dict.fromkeys(name for each in options.get("skills") or () for name in names_in(each))),
         max_turns=options.get("max_turns"),
+        max_budget=options.get("max_budget"),
+        output_schema=options.get("output_schema") or "",
         resume=options.get("resume"),
         continue_=options.get("continue_"),
         fork=bool(options.get("fork")),

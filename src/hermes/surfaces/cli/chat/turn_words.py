@@ -9,6 +9,8 @@ from hermes.surfaces.cli.exit_codes import Exit
 
 def exit_code(result: Mapping[str, Any]) -> Exit:
     """The exit code for the kernel's result; exit codes and verdicts have the same names."""
+    if result.get("misfit"):
+        return Exit.MISFIT
     return Exit[verdict_of(result).name]
 
 
@@ -17,6 +19,8 @@ def words_for(code: Exit, result: Mapping[str, Any]) -> str:
     said = "continue" if is_broken(result) else "…"
     session = f"hermes chat --resume {result.get('session_id', 'ID')} -q {said}"
     match code:
+        case Exit.MISFIT:
+            return f"the answer does not fit --output-schema: {result['misfit']}; go on with: {session}"
         case Exit.EMPTY | Exit.REFUSED:
             return f"{why_for(TurnVerdict[code.name], result)}; ask again with: {session}"
         case Exit.BUDGET | Exit.PROVIDER | Exit.TOOL | Exit.CANCELLED:

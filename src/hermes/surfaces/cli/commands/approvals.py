@@ -84,12 +84,13 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
     if not newest:
         cli.out.note("Nothing was decided yet." if not rows else "No such decision was made.")
         return
-    from hermes.tools.approval.question import visible
+    from hermes.tools.approval.decide import for_person
+    from hermes.tools.approval.visible_text import visible
 
     for row in newest:
         cli.out.line(f"{_when(row['at'])}  {row['verdict']}  {row['tool']} ({row['route']})")
         cli.out.line(f"    {visible(str(row['action']))[:300]}")
-        cli.out.line(f"    {row['decided_by']}, {row['rule'] or 'no rule'}: {visible(str(row['reason']))}")
+        cli.out.line(f"    {row['decided_by']}, {row['rule'] or 'no rule'}: {visible(for_person(str(row['reason'])))}")
 
 
 def _held(cli: Cli) -> list[dict[str, Any]]:

@@ -23,6 +23,11 @@ The exit code says how it ended: hermes help exit-codes"""
 @click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, calls, what was done.")
 @click.option("-Q", "--quiet", is_flag=True, help="Tell nothing on stderr but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout, the result last.")
+@click.option(
+    "--output-schema",
+    metavar="FILE",
+    help="With -q: the answer is JSON that fits the JSON Schema in this file, checked; exit code 9 when it does not.",
+)
 @click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")
 @chat_options
 @click.pass_context

@@ -16,7 +16,7 @@ from hermes.surfaces.cli.context import Cli
 
 
 @click.command("logs")
-@click.argument("name", type=click.Choice([*NAMES, "list"]), default="agent")
+@click.argument("name", type=click.Choice([*NAMES, "list"]), default="agent", metavar="[agent|errors|list]")
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=50, help="How many of the newest records.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
 @click.option("--level", type=click.Choice(LEVELS, case_sensitive=False), help="This level and above.")
@@ -26,14 +26,15 @@ from hermes.surfaces.cli.context import Cli
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a record.")
 @click.pass_obj
 def logs(cli: Cli, /, name: str, lines: int, follow: bool, as_json: bool, **wanted: str | None) -> None:
-    """Read the log files: agent, errors or gateway; `list` tells where they are."""
+    """Read the log files: agent or errors; `list` tells where they are."""
     folder = paths.logs_dir(cli.home)
     if name == "list":
         _list(cli, sorted(folder.glob("*.log*")), as_json=as_json)
         return
     file, keep = folder / NAMES[name], RecordFilter(wanted)
     if not file.exists() and not follow:
-        cli.out.note(f"{file} is not there: nothing has been logged yet")
+        why = "this version has no gateway" if name == "gateway" else "nothing has been logged yet"
+        cli.out.note(f"{file} is not there: {why}")
         return
     handle = open_log(file) if file.exists() else None
     show: Callable[[Any], None] = cli.out.json if as_json else cli.out.line

@@ -15,7 +15,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
-from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.markup import Painter, columns_of, folded
 from hermes.surfaces.cli.model_questions import is_interactive, typed_name
 from hermes.surfaces.cli.output import Output, cut
 from hermes.tools.approval.question import Answer, ApprovalQuestion
@@ -93,10 +93,12 @@ class DemoScreen:
         is_good = event.result.status == "ok" and not found.get("exit_code")
         mark = self._out.style("✓", "green") if is_good else self._out.style("✗", "red")
         first = next((str(event.args[name]) for name in TELLING if name in event.args), "")
-        words = cut(" ".join(first.split()), 72)
+        room = columns_of(self._out) - len(event.call.name) - 4 if self._out.is_terminal else 72
+        words = cut(" ".join(first.split()), max(8, min(72, room)))
         self._out.line(f"{mark} {self._out.style(event.call.name, 'bold')} {words}")
         for line in shown_lines(event.call.name, found):
-            self._out.line(f"    {self._coloured(line)}")
+            shown = cut(line, max(8, columns_of(self._out) - 4)) if self._out.is_terminal else line
+            self._out.line(f"    {self._coloured(shown)}")
 
     def _coloured(self, line: str) -> str:
         if line.startswith(("+", "-")) and not line.startswith(("+++", "---")):
@@ -132,10 +134,11 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     session_id = RandomIds().session()
     folder = scratch_folder(cli, Path.cwd())
     make_project(folder)
-    cli.out.line(
+    tell(
+        cli.out,
         "A demo of Hermes. The model is a recording, written by hand: no model is asked, its words are fixed.\n"
         "Everything else is real: the agent, its tools, the question it asks you, the files, the session.\n"
-        f"The project is in {folder}\n\n{cli.out.style('>', 'cyan')} {QUESTION}"
+        f"The project is in {folder}\n\n> {QUESTION}",
     )
     settings = cli.settings(FLAGS, ignore_file=True)
     with bound_settings(settings):
@@ -144,15 +147,24 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
         cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
         return Exit.FAILED
     hermes = typed_name(cli)
-    cli.out.line(
+    tell(
+        cli.out,
         f"\nThat was session {session_id}. Look at it, search all sessions, connect a model of your own, and go on:\n"
         f"  {hermes} sessions show {session_id}\n"
         f"  {hermes} sessions search discounted\n"
         f"  {hermes} model\n"
         f'  {hermes} chat --resume {session_id} -q "Which line did you change?"\n'
-        f"The folder {folder.name} can be deleted."
+        f"The folder {folder.name} can be deleted.",
     )
     return Exit.ANSWERED
+
+
+def tell(out: Output, text: str) -> None:
+    """Words of the demo itself, broken between words in a terminal; a command stays one line, to be copied."""
+    for line in text.split("\n"):
+        is_whole = not out.is_terminal or line.startswith("  ")
+        for row in [line] if is_whole else folded(line, columns_of(out)):
+            out.line(out.style(row, "bold") if line.startswith("> ") else row)
 
 
 def scratch_folder(cli: Cli, here: Path) -> Path:

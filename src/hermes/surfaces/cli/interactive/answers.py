@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hermes.types import Question
+
 TELL = "tell"
+# A letter alone does not answer: words that somebody was about to type begin with one, too.
+HINT = "  a number: at once · a letter or arrows: Enter · Esc: no"
 _WORDS = {
     "once": "yes, once",
     "task": "yes, this very thing for the rest of this task",
@@ -12,6 +16,12 @@ _WORDS = {
     "deny": "no",
 }
 _EDIT_WORDS = {**_WORDS, "session": "yes, and all further edits (edits on)"}
+
+
+def chosen(question: Question, typed: str) -> str:
+    """What was typed in answer; a number stands for the choice of that number."""
+    is_number = typed.isdecimal() and 1 <= int(typed) <= len(question.choices)
+    return question.choices[int(typed) - 1] if is_number else typed
 
 
 @dataclass(slots=True)
@@ -40,8 +50,9 @@ class AnswerList:
         return self.choices[place] if 0 <= place < len(self.choices) else ""
 
     def rows(self) -> list[tuple[str, str]]:
-        """(style, row) of each answer."""
-        return [
+        """(style, row) of each answer, and how one is given."""
+        rows = [
             ("chosen" if place == self.chosen else "", f"{'>' if place == self.chosen else ' '} {place + 1}. {label}")
             for place, label in enumerate(self.labels)
         ]
+        return [*rows, ("status", HINT)]

@@ -104,6 +104,7 @@ class Chat:
             folder=start.folder or "",
             launched_in=start.folder or str(Path.cwd()),
         )
+        self._held_words: list[tuple[str, tuple[str, ...]]] = []
         self.own_scope: TurnScope | None = None  # of a command of the person's own that runs
         self.live: Conversation = host.session(asked)
         self.live.listen(self)
@@ -197,6 +198,13 @@ class Chat:
         rows = [row for line in text.splitlines() for row in folded(line, max(1, width))]
         self.face.write("".join(f"{self.painter.style(row, *styles)}\n" for row in rows))
 
+    def say_between(self, text: str, *styles: str) -> None:
+        """The same, but not into the middle of a turn: then when it has ended."""
+        if self.is_busy:
+            self._held_words.append((text, styles))
+        else:
+            self.say(text, *styles)
+
     # -- what the session tells ----------------------------------------------------------------------------------
 
     def emit(self, event: LiveEvent) -> None:
@@ -233,6 +241,9 @@ class Chat:
             self.face.refresh()
         else:
             self.view.end()
+            for text, styles in self._held_words:
+                self.say(text, *styles)
+            self._held_words.clear()
             self.face.turn_ended()
 
     def _turn_ended(self, event: TurnEnded) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DIFF_LINES = 60
 SAID_ROWS = 12  # of a long question, on the screen
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # What a terminal would act on: a model or a tool must not move the cursor, ring, or rename the window.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -125,7 +126,9 @@ class Painter:
         console.print(what)
         file = console.file
         assert isinstance(file, io.StringIO)
-        return "".join(f"{line.rstrip()}\n" for line in file.getvalue().strip("\n").splitlines())
+        lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in file.getvalue().splitlines()]
+        text = "\n".join(lines).strip("\n")  # a table is drawn with empty rows around it
+        return f"{text}\n" if text else ""
 
     def _console(self) -> "Console":
         from rich.console import Console  # paid by the first answer

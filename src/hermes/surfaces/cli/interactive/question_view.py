@@ -1,9 +1,9 @@
 """An approval as it stands on the screen: what would run or be written first, then what that does and where."""
 
-from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.output import width_of
-from hermes.tools.approval.question import visible
+from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
 INDENT = "    "
@@ -35,7 +35,7 @@ def question_rows(question: Question, painter: Painter) -> str:
     why = [str(facts["why"])] if facts.get("why") else []
     for effect in [*why, *(facts.get("effects") or [facts.get("description", "")])]:
         if effect and not (is_plain_edit(question) and effect == facts.get("description")):
-            lines.append(painter.line(f"  • {visible(str(effect))}", "yellow"))
+            lines += _bullet(visible(str(effect)), painter)
     return "".join(lines)
 
 
@@ -43,6 +43,13 @@ def is_plain_edit(question: Question) -> bool:
     """Whether it is asked for no other reason than that the session's mode asks about edits."""
     named = f"[{question.details.get('asked_by')}] "
     return str(question.details.get("description") or "").removeprefix(named) == "an edit"
+
+
+def _bullet(text: str, painter: Painter) -> list[str]:
+    """What it would do, whole: whoever decides reads all of it."""
+    rows = folded(" ".join(text.split()), max(8, painter.width - len(INDENT) - 1))
+    marks = ["  • ", *[INDENT] * len(rows)]
+    return [painter.line(mark + row, "yellow") for mark, row in zip(marks, rows, strict=False)]
 
 
 def answered_row(question: Question, answer: str, by: str, painter: Painter) -> str:

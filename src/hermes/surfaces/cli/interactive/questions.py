@@ -4,13 +4,12 @@ from collections.abc import Callable
 
 from hermes.host.conversation import Conversation
 from hermes.host.host_errors import NothingPending, RequestRefused
-from hermes.surfaces.cli.approval_prompt import chosen
-from hermes.surfaces.cli.interactive.answers import TELL, AnswerList
+from hermes.surfaces.cli.interactive.answers import TELL, AnswerList, chosen
 from hermes.surfaces.cli.interactive.markup import Painter
 from hermes.surfaces.cli.interactive.question_view import answered_row, is_plain_edit, question_rows
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
-from hermes.tools.approval.question import visible
+from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
 WHO = "terminal"

@@ -89,10 +89,9 @@ async def talk(chat: Chat, face: AnyFace, wish: Wish, session_id: str | None) ->
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in (_listen(chat, face), face.tick())]
             try:
-                level = group.create_task(_level(chat)) if isinstance(face, TerminalFace) else None
                 await _greet(chat, wish, session_id)
-                if level is not None and (told := await level):
-                    chat.say(told, "dim")
+                if isinstance(face, TerminalFace):
+                    tasks.append(group.create_task(_tell_level(chat, face.shown)))
                 await face.run(chat)
             finally:
                 await chat.finish()
@@ -117,12 +116,13 @@ async def _greet(chat: Chat, wish: Wish, session_id: str | None) -> None:
         chat.face.offer(f'"{wish.image}" ')
 
 
-async def _level(chat: Chat) -> str:
-    """What confines commands, in a sentence; empty where they run elsewhere. It is found out beside the start."""
+async def _tell_level(chat: Chat, shown: asyncio.Event) -> None:
+    """Say what confines commands; nothing where they run elsewhere. It is tried after the first prompt."""
+    await shown.wait()
     from hermes.host.border_words import border_words  # in a pipe none of this is loaded
 
-    told = await border_words(chat.live.settings, chat.live.cwd)
-    return f"{told}; see /sandbox." if told and not told.endswith(".") else told
+    if told := await border_words(chat.live.settings, chat.live.cwd):
+        chat.say_between(told if told.endswith(".") else f"{told}; see /sandbox.", "dim")
 
 
 async def _listen(chat: Chat, face: AnyFace) -> None:

@@ -116,6 +116,7 @@ class TerminalFace:
         self._later: asyncio.TimerHandle | None = None
         self.echoes = False
         self.is_gone = False
+        self.shown = asyncio.Event()  # the prompt is on the screen
         self._input = create_input(sys.stdin)
         self._started_at = 0.0
         self.pastes = Pastes()
@@ -217,6 +218,7 @@ class TerminalFace:
             max_render_postpone_time=None,
         )
         self._app.wraps = wraps_lines(chat.cli.environ)
+        self._app.after_render += lambda _: self.shown.set()
         self._app.ttimeoutlen = ESCAPE_S
         self._app.timeoutlen = ESCAPE_S
         self._set_title()

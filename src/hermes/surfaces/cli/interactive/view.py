@@ -277,7 +277,8 @@ class TurnView:
         took = (event.result.duration_ms or (self._now() - since) * 1000) / 1000
         refused = refused_words(details)
         tail = refused or f" ({took:.1f} s{f', exit code {exit_code}' if exit_code else ''})"
-        self.calls.append(ShownCall(f"{'✓' if is_ok else '✗'} {text}{tail}", event.args, output, diff))
+        whole = output or text_of(event.result.content)  # where no words are in it, all of it is shown
+        self.calls.append(ShownCall(f"{'✓' if is_ok else '✗'} {text}{tail}", event.args, whole, diff))
         if shown == "off" or (shown == "new" and event.call.name == self._last_tool and is_ok):
             return
         self._last_tool = event.call.name
