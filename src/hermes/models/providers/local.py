@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from hermes.config.paths import write_private
 from hermes.errors import ProviderError, UserError
 from hermes.models.endpoint import Endpoint
-from hermes.models.providers.server_facts import auth_headers, look
 from hermes.models.wires.answer_text import parse_text_calls
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.scope import TurnScope
@@ -78,6 +77,8 @@ class LocalModel:
 
     async def prepare(self, ask: Ask | None) -> None:
         """Find the name and the window; with `ask`, also how the model calls tools. What is found is kept on disk."""
+        from hermes.models.providers.server_facts import auth_headers, look  # for who has such a server
+
         endpoint = self._endpoint
         headers = auth_headers(endpoint)
         facts = await look(self._http, endpoint.base_url, headers, endpoint.model, endpoint.withheld)  # type: ignore[arg-type]  # LoopHttp has get_json

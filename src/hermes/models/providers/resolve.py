@@ -18,10 +18,8 @@ from hermes.models.endpoint import ApiMode, Endpoint, Quirks
 from hermes.models.providers import catalogue, keyring
 from hermes.models.providers.credentials import Credential, CredentialPool, with_key
 from hermes.models.providers.key_homes import Home
-from hermes.models.providers.key_pool import PooledModel
 from hermes.models.providers.local import LocalModel
 from hermes.models.providers.metadata import load_metadata
-from hermes.models.providers.renewal import renewer
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.seams import HttpLimits, HttpStream, Model
 from hermes.types import JsonObject
@@ -67,6 +65,9 @@ def resolve_model(settings: Settings, http: HttpStream, asked: ModelQuery | None
     found = resolve(settings, wanted)
     pool = found.pool
     if pool is not None and (len(pool) > 1 or pool.is_renewable):
+        from hermes.models.providers.key_pool import PooledModel  # for who has several keys
+        from hermes.models.providers.renewal import renewer
+
         renew = renewer(http, keyring.auth_file(settings), found.entry.id) if pool.is_renewable else None
         return PooledModel(pool, lambda one: make_model(_keyed(found.endpoint, found.entry, one, wanted), http), renew)
     return wrapped(found, http, paths.cache_dir(settings.home), settings.environ)

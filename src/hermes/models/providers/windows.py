@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -20,7 +20,9 @@ from hermes.errors import HermesError, ProviderError
 from hermes.models.daemon_thread import in_daemon_thread
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.local import ServerProbe, keep_probe, kept_probe, probe_name
-from hermes.models.providers.server_facts import JsonHttp, ServerFacts, auth_headers, look
+
+if TYPE_CHECKING:
+    from hermes.models.providers.server_facts import JsonHttp
 
 ASK_S = 5.0  # in all, however many pages of the server are read
 GRACE_S = 1.0  # that an answer waits for what its server has to tell
@@ -57,7 +59,7 @@ NOTHING_TOLD = Told()
 class WindowMemory:
     """What servers told this process, and a file of what they told earlier ones."""
 
-    def __init__(self, http: JsonHttp, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, http: "JsonHttp", now: Callable[[], float] = time.time) -> None:
         self._http = http
         self._now = now
         self._told: dict[tuple[str, str], Told] = {}
@@ -87,6 +89,8 @@ class WindowMemory:
         async with locks.setdefault(key, asyncio.Lock()):
             if not self.is_due(file, endpoint):
                 return
+            from hermes.models.providers.server_facts import ServerFacts, auth_headers, look  # once a day
+
             before = self._told[key]
             # Whatever ends the question early, it is not put again with every call.
             self._told[key] = replace(before, until=self._now() + FAILED_S)

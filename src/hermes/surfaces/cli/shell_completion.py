@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermes.host.session_select import open_sessions
 from hermes.surfaces.cli.context import Cli
 
 if TYPE_CHECKING:
@@ -16,6 +15,8 @@ OFFERED = 50
 def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """The newest sessions whose id or title begins with what was typed; bash would not quote a title of two words."""
     from click.shell_completion import CompletionItem  # paid by whoever completes one
+
+    from hermes.host.session_select import open_sessions
 
     cli = ctx.find_object(Cli)
     if cli is None:
