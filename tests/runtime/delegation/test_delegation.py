@@ -133,6 +133,18 @@ async def test_a_child_that_met_only_errors_or_said_nothing_is_failed_and_leaves
     assert (fine["status"], fine["summary"]) == ("completed", "Fine, too.")
 
 
+async def test_the_end_of_a_child_that_could_not_be_made_is_stored(store: Any, hermes_home: Path) -> None:
+    configured(hermes_home, "delegation: {model: small, provider: nobody-known}\n")
+    model = FamilyModel([calls("delegate_task", goal="Dig."), DONE], {})
+    agent = agent_of(model, store)
+    (one,) = results(await agent.arun_conversation("Go."))
+    assert one["status"] == "error"
+    assert "nobody-known" in one["error"]
+    rows = [row for row in store.queries.events(agent.session_id, 0, 100) if row["about"] == one["child_session_id"]]
+    assert [row["kind"] for row in rows] == ["child_started", "child_ended"]
+    assert rows[1]["body"]["result"]["error"] == one["error"]
+
+
 async def test_depth_and_roles(store: Any, hermes_home: Path) -> None:
     configured(hermes_home, "delegation: {max_spawn_depth: 2}\n")
     seen: list[Event] = []
