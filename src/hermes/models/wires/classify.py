@@ -54,8 +54,9 @@ def provider_error(error: object, provider: str, model: str) -> ProviderError:
     if isinstance(error, errors.HttpTimeoutError):
         return ProviderError(f"{model!r} did not answer in time: {error}", reason="timeout", retryable=True)
     if isinstance(error, errors.HttpConnectError):
+        whose = f" of {provider!r}" if provider else ""
         return ProviderError(
-            f"cannot reach the server{f' of {provider!r}' if provider else ''}: {error}. Check base_url and that the server is running",
+            f"cannot reach the server{whose}: {error}. Check base_url and that the server is running",
             reason="connection",
             retryable=True,
         )
