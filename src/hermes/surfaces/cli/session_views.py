@@ -1,12 +1,13 @@
 """Sessions on a screen: lists, transcripts, hits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hermes.host.session_text import Row, age, calls_of, moment, said, title_of
 from hermes.surfaces.cli.output import Output, cut
 
 RESULT_CHARS = 2000
 CALL_CHARS = 160
+BEGAN_CHARS = 60
 
 
 def table(out: Output, rows: Sequence[Row]) -> None:
@@ -38,10 +39,15 @@ def transcript(out: Output, session: Row, *, with_tools: bool) -> None:
         _message(out, message, with_tools=with_tools)
 
 
-def hits(out: Output, groups: Sequence[Row]) -> None:
-    """What a search found, conversation by conversation: its title, and the best lines of it."""
+def hits(out: Output, groups: Sequence[Row], began: Mapping[str, Sequence[Row]]) -> None:
+    """What a search found, conversation by conversation: its title, and the best lines of it.
+
+    `began` has the first message of those without a title.
+    """
     for group in groups:
-        out.line(f"{out.style(str(group['title'] or 'no title'), 'bold')}  {group['when']}  {group['session_id']}")
+        first = [{"preview": cut(said(row), BEGAN_CHARS)} for row in began.get(str(group["session_id"]), ())]
+        title = group["title"] or (title_of(first[0]) if first else "") or "no title"
+        out.line(f"{out.style(title, 'bold')}  {group['when']}  {group['session_id']}")
         for hit in group["hits"]:
             snippet = " ".join(str(hit["snippet"]).split())
             marked = snippet.replace(">>>", "\x1b[1m").replace("<<<", "\x1b[0m") if out.colours else snippet

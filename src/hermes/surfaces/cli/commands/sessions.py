@@ -141,10 +141,12 @@ def search(cli: Cli, /, words: tuple[str, ...], source: str | None, role: str | 
     asked = RecallRequest(query=" ".join(words), sources=(source,) if source else (), **roles, **options)
     with open_sessions(cli) as db:
         found = Recall(db.queries).conversations(asked, each) if db else []
+        untitled = [str(group["session_id"]) for group in found if not group["title"]]
+        began = {each: db.get_messages(each, limit=1) for each in untitled} if db and not as_json else {}
     if as_json:
         cli.out.json(found)
     elif found:
-        session_views.hits(cli.out, found)
+        session_views.hits(cli.out, found, began)
     else:
         cli.out.note("Nothing was found.")
     return Exit.ANSWERED if found else Exit.FAILED
