@@ -172,7 +172,7 @@ class McpCare:
     ) -> tuple[ServerManifest | None, float, str]:
         began = monotonic()
         links = lone_link_parts(self.settings, parts, self._folder, __version__)
-        requests = ServerRequests(config.name, config.entry.sampling, lambda: self._folder, None)
+        requests = ServerRequests(config, lambda: self._folder, None)
         try:
             async with AsyncExitStack() as stack:
                 _, manifest = await stack.enter_async_context(connected(config, links, requests, person))

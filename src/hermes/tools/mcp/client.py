@@ -53,7 +53,7 @@ class McpClient:
             config.name: OwnedServer(
                 config,
                 links,
-                ServerRequests(config.name, config.entry.sampling, links.stdio.cwd, self._parts.sampler),
+                ServerRequests(config, links.stdio.cwd, self._parts.sampler),
                 self._changed,
             )
             for config in configs

@@ -66,6 +66,11 @@ class ServerLink:
         self.signals = signals
         self.news = news
         self._types = importlib.import_module("mcp_types")  # not for each call anew
+        self.refusal: type[Exception] = importlib.import_module("mcp").MCPError  # what calls raise
+
+    def is_closed_by(self, error: Exception) -> bool:
+        """Whether a call failed because nothing can come any more."""
+        return getattr(error, "code", None) == self._types.CONNECTION_CLOSED
 
     async def call_tool(self, name: str, args: JsonObject, on_progress: "ProgressFnT | None") -> "CallToolResult":
         """The result of a tool; servers of the newest protocol may want to know things first."""

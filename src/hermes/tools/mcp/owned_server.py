@@ -6,7 +6,6 @@ but for a server that says it does not know the session, and so did not take the
 """
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -20,9 +19,9 @@ from hermes.tools.mcp.connection import LinkParts, ServerLink, connected
 from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest, ToolRecord
 from hermes.tools.mcp.offered_tools import McpCall
 from hermes.tools.mcp.server_config import ServerConfig
-from hermes.tools.mcp.server_requests import CallUnderWay, ServerRequests
+from hermes.tools.mcp.server_requests import ServerRequests
 from hermes.tools.mcp.sign_in import NeedsSignIn
-from hermes.tools.registry import tool_result
+from hermes.tools.registry import tool_error, tool_result
 from hermes.types import CallProgress, Content, StatusChanged
 
 ServerState: TypeAlias = Literal["asleep", "connecting", "ready", "down", "sign-in", "refused"]
@@ -94,18 +93,41 @@ class OwnedServer:
                 self._waiting.remove(outcome)
 
     async def call(self, asked: McpCall, ctx: ToolContext) -> Content:
-        """The result of a call, or its error, as the model reads it."""
+        """The result of a call, or its error, as the model reads it.
+
+        What an answer is awaited through is paid for whenever the SDK lets others run, several times in a call; so it
+        is awaited here, and not levels below.
+        """
         self._tell_change(asked, ctx)
-        for is_last in (False, True):
+        loop, clock = asyncio.get_running_loop(), self.requests.clock
+        for may_repeat in (True, False):
             try:
-                link = await self.link()
+                link = self._link if self.is_ready else await self.link()
             except ToolError as error:
-                return call_failed(type(error).__name__, str(error)) if is_last else _error(str(error))
+                return tool_error(str(error)) if may_repeat else call_failed(type(error).__name__, str(error))
+            assert link is not None
             link.news.lost_session = False
-            self._used_at = asyncio.get_running_loop().time()
-            answer = await self._called(link, asked, ctx, may_repeat=not is_last)
-            if answer is not None:
-                return answer
+            under_way = clock.begin(ctx, loop)
+            try:
+                if asked.utility:
+                    return await self._utility(link, asked)
+                result = await link.call_tool(asked.tool, asked.args, _Progress(asked.offered, ctx))
+                reader = "read_resource" if self.manifest is not None and self.manifest.has_resources else ""
+                if is_plain(result):
+                    return told_result(result, self._media, reader)
+                told: str = await self._parts.in_thread(told_result, result, self._media, reader)
+                return told
+            except asyncio.CancelledError:
+                if not under_way.ends_late():
+                    raise
+                late = f"MCP call timed out after {clock.limit_s:.1f}s (configured timeout: {clock.limit_s:.1f}s)"
+                return call_failed("TimeoutError", late)
+            except (link.refusal, HermesError, RuntimeError, ValueError, OSError) as error:
+                if (answer := _failure(link, error, may_repeat=may_repeat)) is not None:
+                    return answer
+            finally:
+                clock.calls.remove(under_way)
+                self._used_at = loop.time()
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
@@ -116,6 +138,7 @@ class OwnedServer:
         if self._loop is not asyncio.get_running_loop():
             return  # the loop that it lived on is over, and the keeper has seen its pipes close
         owner.cancel()
+        self.requests.clock.stop()
         await asyncio.wait([owner], timeout=CLOSE_S)
         self.state = "asleep"
 
@@ -194,7 +217,7 @@ class OwnedServer:
                 async with asyncio.timeout(max(0.05, min(limits) - loop.time())):
                     await signals.stirred.wait()
             except TimeoutError:
-                if self.requests.calls:
+                if self.requests.clock.calls:
                     pinged = self._used_at = loop.time()  # a server at work has no time for questions
                 elif self.config.is_local and any(limit <= loop.time() for limit in limits[1:]):
                     self._rests = True
@@ -230,50 +253,6 @@ class OwnedServer:
         return f"MCP server {self.config.name!r} is not connected: {why}{again}"
 
     # -- a call ------------------------------------------------------------------------------------------------------
-
-    async def _called(self, link: ServerLink, asked: McpCall, ctx: ToolContext, *, may_repeat: bool) -> Content | None:
-        """What came of it; None when the server did not take the call and it may be made again."""
-        from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED
-
-        limit_s, clock = self.config.entry.timeout, None
-        try:
-            async with asyncio.timeout(limit_s) as clock:
-                under_way = CallUnderWay(ctx, contextvars.copy_context(), clock, limit_s)
-                self.requests.calls.append(under_way)
-                try:
-                    return await self._answered(link, asked, ctx)
-                finally:
-                    self.requests.calls.remove(under_way)
-                    self._used_at = asyncio.get_running_loop().time()
-        except TimeoutError as error:
-            if clock is None or not clock.expired():
-                return call_failed("TimeoutError", str(error) or "no answer")
-            late = f"MCP call timed out after {limit_s:.1f}s (configured timeout: {limit_s:.1f}s)"
-            return call_failed("TimeoutError", late)
-        except MCPError as error:
-            if link.news.lost_session and may_repeat:
-                link.signals.end()
-                return None
-            if error.code == CONNECTION_CLOSED:
-                link.signals.end()
-                return call_failed(type(error).__name__, f"{error}; {GONE}")
-            return call_failed(type(error).__name__, str(error))
-        except (HermesError, RuntimeError, ValueError) as error:
-            return call_failed(type(error).__name__, str(error))
-        except OSError as error:
-            link.signals.end()
-            return call_failed(type(error).__name__, f"{error}; {GONE}")
-
-    async def _answered(self, link: ServerLink, asked: McpCall, ctx: ToolContext) -> Content:
-        if asked.utility:
-            return await self._utility(link, asked)
-        result = await link.call_tool(asked.tool, asked.args, _Progress(asked.offered, ctx))
-        reader = "read_resource" if self.manifest is not None and self.manifest.has_resources else ""
-        if is_plain(result):
-            return told_result(result, self._media, reader)
-        told: str = await self._parts.in_thread(told_result, result, self._media, reader)
-        return told
 
     async def _utility(self, link: ServerLink, asked: McpCall) -> Content:
         session, args = link.session, asked.args
@@ -325,6 +304,21 @@ class OwnedServer:
 GONE = "the server ended during the call, so what was done is unknown; it is started again"
 
 
+def _failure(link: ServerLink, error: Exception, *, may_repeat: bool) -> str | None:
+    """What the model reads of a call that failed; None when the server did not take it and it may be made again."""
+    is_over = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+    if isinstance(error, link.refusal):
+        if link.news.lost_session and may_repeat:
+            link.signals.end()
+            return None
+        is_over = link.is_closed_by(error)
+    text = str(error) or "no answer"
+    if is_over:
+        link.signals.end()
+        text = f"{text}; {GONE}"
+    return call_failed(type(error).__name__, text)
+
+
 class _Progress:
     """Tells how far a call is, ten times a second at most."""
 
@@ -364,12 +358,6 @@ def _told(one: Any, *names: str) -> dict[str, Any]:
 
 def _plain_text(content: Any) -> str:
     return str(getattr(content, "text", None) or getattr(getattr(content, "resource", None), "text", None) or "")
-
-
-def _error(text: str) -> str:
-    from hermes.tools.registry import tool_error
-
-    return tool_error(text)
 
 
 def _first(error: BaseException) -> BaseException:
