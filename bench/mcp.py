@@ -2,11 +2,12 @@
 
     PYTHONPATH=src python bench/mcp.py [--calls 600] [--rounds 15] [--starts 12]
 
-The calls go to the same open session of the same server, each time one through the SDK alone and one through validation,
-gate, hooks, redaction and fence, in changing order; the figure is the median of what the second cost of the first. The
-commits of an iteration are those of any tool, not counted. The hardest server is one that answers at once, with no SDK of
-its own. First requests are timed without servers and with ten that were seen before and answer nothing any more, by
-turns: in a process that is warm, and from the start of a command to the bytes at a provider. No figure here is a test.
+The calls go to the same open session of the same server, each time one through the SDK alone and one through
+validation, gate, hooks, redaction and fence, in changing order; the figure is the median of what the second cost of the
+first. The commits of an iteration are those of any tool, not counted. The hardest server is one that answers at once,
+with no SDK of its own. First requests are timed without servers and with ten that were seen before and answer nothing
+any more, by turns: in a process that is warm, and from the start of a command to the bytes at a provider. No figure
+here is a test.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def main() -> None:
     # This file has the name of the SDK, which is imported by the first connection.
     sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
     with tempfile.TemporaryDirectory() as place:
-        home = Path(place, "home")
+        home, with_ten = Path(place, "home"), Path(place, "with-ten")
         os.environ["HERMES_HOME"] = str(home)
         for words, tool, server in (
             ("a server that answers at once", "echo", [str(SERVERS / "bare_server.py")]),
@@ -60,10 +61,12 @@ def main() -> None:
             asyncio.run(overhead(words, tool, options.calls))
         work = Path(place, "work")
         work.mkdir()
-        os.chdir(work)  # what servers see, wherever temporary files are
-        ten = seen_servers(home, work / "server.py")
-        warm_requests(home, ten, options.rounds)
-        first_starts(home, ten, options.starts)
+        # What servers see, wherever temporary files are.
+        os.chdir(work)  # noqa: TID251 - no part of the runtime
+        write_home(home, {})
+        see_ten(with_ten, work / "server.py")
+        warm_requests(home, with_ten, options.rounds)
+        first_starts(home, with_ten, options.starts)
 
 
 def write_home(home: Path, servers: dict[str, list[str]], **more: Any) -> None:
@@ -73,7 +76,7 @@ def write_home(home: Path, servers: dict[str, list[str]], **more: Any) -> None:
     (home / "config.yaml").write_text(yaml.safe_dump({"mcp_servers": entries, **more}))
 
 
-# -- a call --------------------------------------------------------------------------------------------------------------
+# -- a call -----------------------------------------------------------------------------------------------------------
 
 
 async def overhead(words: str, tool: str, count: int) -> None:
@@ -122,11 +125,11 @@ async def overhead(words: str, tool: str, count: int) -> None:
     await shared.close()
 
 
-# -- the first request ---------------------------------------------------------------------------------------------------
+# -- the first request ------------------------------------------------------------------------------------------------
 
 
-def seen_servers(home: Path, file: Path) -> dict[str, list[str]]:
-    """Ten servers that were seen by this home; from now on, none of them answers."""
+def see_ten(home: Path, file: Path) -> None:
+    """Have ten servers that were seen by this home; from now on, none of them answers."""
     from hermes.config.load import load_settings
     from hermes.host.mcp_care import McpCare
 
@@ -139,19 +142,23 @@ def seen_servers(home: Path, file: Path) -> dict[str, list[str]]:
         assert found is not None
         care.keep(found, pins=True)
     file.write_text(WRAPPED.format(server=server, modes=["slow"]))
-    return servers
 
 
-def warm_requests(home: Path, ten: dict[str, list[str]], rounds: int) -> None:
-    """From a new agent to its first request, in this process."""
-    taken: dict[bool, list[float]] = {False: [], True: []}
+def warm_requests(without: Path, with_ten: Path, rounds: int) -> None:
+    """From a new agent to its first request, in this process; each home was used before."""
+    taken: dict[Path, list[float]] = {without: [], with_ten: []}
     for number in range(rounds + 2):
-        for has_ten in (False, True) if number % 2 else (True, False):
-            write_home(home, ten if has_ten else {})
-            taken[has_ten].append(asyncio.run(_first_request()))
-    none, with_ten = (statistics.median(taken[has_ten][2:]) for has_ten in (False, True))
-    times = f"none {none * 1000:.1f} ms, ten slow servers {with_ten * 1000:.1f} ms"
-    print(f"first request of a new agent in a warm process: {times}, {(with_ten - none) * 1000:+.1f} ms")
+        for home in by_turns(number, without, with_ten):
+            os.environ["HERMES_HOME"] = str(home)
+            taken[home].append(asyncio.run(_first_request()))
+    none, ten = taken[without][2:], taken[with_ten][2:]
+    times = f"none {statistics.median(none) * 1000:.1f} ms, ten slow servers {statistics.median(ten) * 1000:.1f} ms"
+    best = f"best {min(none) * 1000:.1f} and {min(ten) * 1000:.1f} ms"
+    print(f"first request of a new agent in a warm process: {times} ({best})")
+
+
+def by_turns(number: int, one: Path, other: Path) -> tuple[Path, Path]:
+    return (one, other) if number % 2 else (other, one)
 
 
 async def _first_request() -> float:
@@ -172,30 +179,35 @@ async def _first_request() -> float:
     return sent
 
 
-def first_starts(home: Path, ten: dict[str, list[str]], starts: int) -> None:
-    """From the start of `hermes chat -q` to its request at a provider, by turns."""
+def first_starts(without: Path, with_ten: Path, starts: int) -> None:
+    """From the start of `hermes chat -q` to its request at a provider, by turns; each home was used before."""
     argv = (sys.executable, str(ROOT / "bench" / "canned.py"), "0", "--arrivals", "--text")
+    command = (sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-Q", "-q", "Hi")
+    taken: dict[Path, list[float]] = {without: [], with_ten: []}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as provider:
         assert provider.stdout is not None
         assert provider.stdin is not None
         url = f"http://127.0.0.1:{provider.stdout.readline().strip()}/v1"
         model = {"model": {"default": "canned", "provider": "custom", "base_url": url}}
-        quiet = {"auxiliary": {"title_generation": {"enabled": False}}}
-        environ = {"HERMES_HOME": str(home), "PYTHONPATH": str(ROOT / "src"), "OPENAI_API_KEY": "none"}
+        environ = {"PYTHONPATH": str(ROOT / "src"), "OPENAI_API_KEY": "none"}
         environ |= {name: os.environ[name] for name in ("PATH", "HOME")}
-        command = (sys.executable, "-m", "hermes.surfaces.cli.main", "chat", "-Q", "-q", "Hi")
-        taken: dict[bool, list[float]] = {False: [], True: []}
-        for number in range(starts + 1):
-            for has_ten in (False, True) if number % 2 else (True, False):
-                write_home(home, ten if has_ten else {}, **model, **quiet)
+        for home in taken:
+            settings = yaml.safe_load((home / "config.yaml").read_text())
+            quiet = {"auxiliary": {"title_generation": {"enabled": False}}}
+            (home / "config.yaml").write_text(yaml.safe_dump({**settings, **model, **quiet}))
+        for number in range(starts + 2):
+            for home in by_turns(number, without, with_ten):
                 began = time.monotonic()
-                with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL):
-                    taken[has_ten].append(float(provider.stdout.readline()) - began)
+                with subprocess.Popen(
+                    command, env={**environ, "HERMES_HOME": str(home)}, stdout=subprocess.DEVNULL
+                ) as asking:
+                    taken[home].append(float(provider.stdout.readline()) - began)
+                    asking.terminate()  # what comes later must not reach into the next one
         provider.stdin.close()
-    none, with_ten = taken[False][1:], taken[True][1:]
-    ratio = statistics.median(one / other for one, other in zip(with_ten, none, strict=True))
-    times = f"none {statistics.median(none) * 1000:.0f} ms, ten slow servers {statistics.median(with_ten) * 1000:.0f} ms"
-    best = f"best {min(none) * 1000:.0f} and {min(with_ten) * 1000:.0f} ms"
+    none, ten = taken[without][2:], taken[with_ten][2:]
+    ratio = statistics.median(one / other for one, other in zip(ten, none, strict=True))
+    times = f"none {statistics.median(none) * 1000:.0f} ms, ten slow servers {statistics.median(ten) * 1000:.0f} ms"
+    best = f"best {min(none) * 1000:.0f} and {min(ten) * 1000:.0f} ms"
     print(f"first request of `hermes chat -q` from its start: {times} ({best}), ratio {ratio:.3f}")
 
 

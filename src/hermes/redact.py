@@ -434,7 +434,7 @@ _PLACEHOLDER = re.compile(
 
 def _may_hold_any(lowered: str) -> bool:
     """Whether one of the words stands in a text that the values below are found by; most short texts have none."""
-    for sign, words in _TELLING:
+    for sign, words in _TELLING:  # noqa: SIM110 - a generator would cost as much as the search
         if sign in lowered and any(map(lowered.__contains__, words)):
             return True
     return False

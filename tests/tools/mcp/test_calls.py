@@ -107,19 +107,15 @@ async def test_calls_overlap_only_where_the_server_says_they_may(hermes_home: Pa
         entry = bare(supports_parallel_tool_calls=may_overlap)
         async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__pid"), both, DONE) as room:
             server = (await room.client()).servers["bare"]
-            most = 0
+            link, most = await server.link(), 0
+            seen = link.call_tool
 
-            def look(_: Any, server: Any = server) -> None:
+            async def called(*args: Any, seen: Any = seen, server: Any = server) -> Any:
                 nonlocal most
-                most = max(most, len(server.requests.calls))
-
-            seen = server._answered
-
-            async def answered(*args: Any, seen: Any = seen) -> Any:
-                look(None)
+                most = max(most, len(server.requests.clock.calls))
                 return await seen(*args)
 
-            server._answered = answered  # type: ignore[method-assign,assignment]  # only watched
+            link.call_tool = called  # type: ignore[method-assign,assignment]  # only watched
             results = await room.ask()
         assert [body(one)["result"] for one in results[1:]] == ["slept", "slept"]
         assert most == (2 if may_overlap else 1)

@@ -1,7 +1,7 @@
 """The calls that one server works on, and their time limits: one timer for all of them.
 
-All calls of a server have the same limit, so a timer that stands for an older call rings early enough for a younger one.
-It is left standing when its call ends: arming one for each call would cost as much as the gate.
+All calls of a server have the same limit, so a timer that stands for an older call rings early enough for a younger
+one. It is left standing when its call ends: arming one for each call would cost as much as the gate.
 """
 
 import asyncio

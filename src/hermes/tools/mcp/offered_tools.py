@@ -35,6 +35,9 @@ UTILITIES: dict[str, tuple[str, JsonObject]] = {
         },
     ),
 }
+# The time limit of a call is kept by the server's owner, who stops the clock while a person is asked.
+ALONE = Traits(effects=None, provenance="mcp", timeout_s=None)
+OVERLAPPING = Traits(effects=touches_nothing, provenance="mcp", timeout_s=None)
 _REQUIRED = {"read_resource": ["uri"], "get_prompt": ["name"]}
 
 Scan = Callable[[str], object]
@@ -143,9 +146,7 @@ def registration(offered: OfferedTool, config: ServerConfig, caller: McpCaller) 
         return caller.call(offered.server, asked, ctx)
 
     schema = {"name": offered.name, "description": offered.description, "parameters": offered.parameters}
-    may_overlap = config.entry.supports_parallel_tool_calls
-    # The time limit of a call is kept by the server's owner, who stops the clock while a person is asked.
-    traits = Traits(effects=touches_nothing if may_overlap else None, provenance="mcp", timeout_s=None)
+    traits = OVERLAPPING if config.entry.supports_parallel_tool_calls else ALONE
     entry = ToolEntry(offered.name, config.toolset, schema, handler, is_async=True)
     return Registered(entry, traits, "mcp", f"MCP server {config.name}")
 

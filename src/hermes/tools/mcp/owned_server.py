@@ -43,6 +43,7 @@ class OwnedServer:
         config: ServerConfig,
         parts: LinkParts,
         requests: ServerRequests,
+        manifest: ServerManifest | None,
         on_change: Callable[["OwnedServer"], None] = lambda _: None,
     ) -> None:
         self.config = config
@@ -53,7 +54,7 @@ class OwnedServer:
         self._on_change = on_change
         self.state: ServerState = "refused" if config.trouble else "asleep"
         self.why = config.trouble
-        self.manifest: ServerManifest | None = self._shelf.read(config)
+        self.manifest = manifest
         self._records: tuple[ServerManifest | None, dict[str, ToolRecord]] = (None, {})  # of a manifest, by name
         self._as_pinned: set[str] = set()  # those of them that say what they said before
         self._owner: asyncio.Task[None] | None = None
