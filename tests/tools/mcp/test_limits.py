@@ -134,8 +134,10 @@ async def test_until_the_first_request_nothing_is_imported_that_reaches_servers(
 ) -> None:
     async with mcp_room(hermes_home, {"bare": bare()}, DONE) as room:
         await room.ask()
-    argv, keywords = [sys.executable, "-c", FIRST], dict[str, Any](capture_output=True, text=True, timeout=120)
-    done = await asyncio.to_thread(subprocess.run, argv, cwd=tmp_path, **keywords)
+    argv = [sys.executable, "-c", FIRST]
+    done = await asyncio.to_thread(
+        lambda: subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    )
     modules = done.stdout.split()
     assert "hermes.tools.mcp.kept_offers" in modules, done.stderr
     assert not {"mcp", "anyio", "httpx2", "hermes.tools.mcp.connection", "hermes.tools.mcp.owned_server"} & set(modules)
