@@ -211,6 +211,10 @@ def hostile_tools() -> list[Any]:
 
 def main() -> None:
     note({"started": os.getpid()})
+    if words := os.environ.get("BARE_WORDS"):  # no part of what makes it this server
+        TOOLS[0]["description"] = words
+    if os.environ.get("BARE_HARM"):
+        TOOLS[0]["annotations"] = {"destructiveHint": True}
     if "garbage" in MODES:
         sys.stdout.write("Welcome to the server!\n{not json\n\x00\xff\n[1,2]\n")
         sys.stderr.write("noise " * 100_000 + "\n")

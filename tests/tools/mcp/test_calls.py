@@ -306,3 +306,23 @@ async def test_servers_of_one_session_alone_come_with_it(hermes_home: Path) -> N
     script = (calls("mcp__own__echo", text="mine"), DONE)
     async with mcp_room(hermes_home, {}, *script, mcp_servers={"own": bare()}) as room:
         assert body((await room.ask())[0]) == {"result": "mine"}
+
+
+async def test_what_changed_while_nobody_looked_is_told_before_the_first_call(hermes_home: Path) -> None:
+    async with mcp_room(hermes_home, {"bare": bare()}, DONE) as room:
+        await room.ask()
+    entry = bare(env={"BARE_WORDS": "Say it twice."})
+    async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__echo", text="a"), DONE, seen=False) as room:
+        told: list[bool] = []
+        room.heard.on_event = lambda event: told.append(False) if "other words" in str(event) else None
+        assert body((await room.ask())[0])["result"] == "a"
+    assert len(told) == 1
+
+
+async def test_a_tool_that_has_come_to_destroy_is_asked_about_at_its_first_call(hermes_home: Path) -> None:
+    async with mcp_room(hermes_home, {"bare": bare()}, DONE) as room:
+        await room.ask()
+    entry = bare(env={"BARE_HARM": "1"})
+    async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__echo", text="a"), DONE, seen=False) as room:
+        (result,) = await room.ask()
+    assert "result" not in body(result), "nobody was there to allow it"

@@ -141,6 +141,11 @@ class McpClient:
         found = self.servers.get(server)
         if found is None:
             return tool_error(f"the MCP server {server!r} is no longer configured")
+        if not found.is_ready:
+            try:
+                await found.link()  # what the server says of the tool now is what is judged and told
+            except ToolError as error:
+                return tool_error(str(error))
         decision = await ctx.gate.decide(_action(found, asked, ctx), ctx.scope)
         if not decision.allowed:
             return tool_error(decision.reason or "this was not allowed")

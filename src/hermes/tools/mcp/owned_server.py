@@ -99,7 +99,6 @@ class OwnedServer:
         What an answer is awaited through is paid for whenever the SDK lets others run, several times in a call; so it
         is awaited here, and not levels below.
         """
-        self._tell_change(asked, ctx)
         loop, clock = asyncio.get_running_loop(), self.requests.clock
         for may_repeat in (True, False):
             try:
@@ -107,6 +106,7 @@ class OwnedServer:
             except ToolError as error:
                 return tool_error(str(error)) if may_repeat else call_failed(type(error).__name__, str(error))
             assert link is not None
+            self._tell_change(asked, ctx)
             link.news.lost_session = False
             under_way = clock.begin(ctx, loop)
             try:
@@ -374,4 +374,6 @@ def reason_of(error: BaseException) -> str:
     text = str(error).strip()
     if isinstance(error, ToolError | TimeoutError) and text:
         return text[:500]
+    if type(error).__name__ == "ConnectError":  # of the SDK's HTTP library, which is not imported for this
+        return f"nobody answers at its address ({text})"[:500]
     return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
