@@ -199,7 +199,10 @@ def first_starts(without: Path, with_ten: Path, starts: int) -> None:
             for home in by_turns(number, without, with_ten):
                 began = time.monotonic()
                 with subprocess.Popen(
-                    command, env={**environ, "HERMES_HOME": str(home)}, stdout=subprocess.DEVNULL
+                    command,
+                    env={**environ, "HERMES_HOME": str(home)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
                 ) as asking:
                     taken[home].append(float(provider.stdout.readline()) - began)
                     asking.terminate()  # what comes later must not reach into the next one

@@ -24,9 +24,10 @@ class CallUnderWay(Struct, eq=False):
     asked: int = 0
     is_late: bool = False
 
+    @property
     def ends_late(self) -> bool:
-        """Whether the cancellation that has arrived is that of the clock, and of nobody else; to be asked once."""
-        return self.is_late and self.task.uncancel() <= self.cancels
+        """Whether the cancellation that has arrived is that of the clock, and of nobody else."""
+        return self.is_late and self.task.cancelling() - 1 <= self.cancels
 
 
 class CallClock:
@@ -50,6 +51,12 @@ class CallClock:
         if self._timer is None:
             self._timer = loop.call_at(deadline, self._ring)
         return call
+
+    def end(self, call: CallUnderWay) -> None:
+        """The call is over; what the clock asked of its task is taken back, also where that came out as an error."""
+        self.calls.remove(call)
+        if call.is_late:
+            call.task.uncancel()
 
     def pause(self, call: CallUnderWay) -> None:
         """A person is asked."""

@@ -119,7 +119,7 @@ class OwnedServer:
                 told: str = await self._parts.in_thread(told_result, result, self._media, reader)
                 return told
             except asyncio.CancelledError:
-                if not under_way.ends_late():
+                if not under_way.ends_late:
                     raise
                 late = f"MCP call timed out after {clock.limit_s:.1f}s (configured timeout: {clock.limit_s:.1f}s)"
                 return call_failed("TimeoutError", late)
@@ -127,7 +127,7 @@ class OwnedServer:
                 if (answer := _failure(link, error, may_repeat=may_repeat)) is not None:
                     return answer
             finally:
-                clock.calls.remove(under_way)
+                clock.end(under_way)
                 self._used_at = loop.time()
         raise AssertionError("unreachable")
 
