@@ -79,6 +79,12 @@ _KEY_BEFORE = re.compile(r"(?:_|api[_-]?)\Z", re.IGNORECASE)
 _SCHEMES = ("bearer", "basic", "token")
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(?P<value>[A-Za-z0-9_.~+/=-]{16,})")
 _URL_PASSWORD = re.compile(r"://[^\s/:@]{1,128}:(?P<value>[^\s/@]{4,256})@")
+_URL_SIGN = "://"
+_TELLING = (  # all of the words that values are found by, in small letters, each with its sign
+    ("", (*_NAMES, *_SCHEMES)),
+    (_URL_SIGN, (_URL_SIGN,)),
+    *((sign.lower(), tuple(word.lower() for word, _ in shapes)) for sign, shapes in _COMPILED.items()),
+)
 
 # What may stand inside a secret that was wrapped, escaped any number of times, or cut by control characters. It starts
 # with one set of characters, which is what makes looking for it fast.
@@ -241,6 +247,8 @@ class Redactor:
         if "PRIVATE KEY-----" in text:
             text = self._hide_private_keys(text)
         lowered = text.lower()
+        if not _may_hold_any(lowered):
+            return text
         if len(lowered) != len(text):  # a letter that becomes two: places would not agree
             lowered = text
         spans = [*_shaped(text), *_assigned(text, lowered), *_beside_scheme(text, lowered), *_in_urls(text)]
@@ -307,8 +315,9 @@ class Redactor:
     def _hide_registered(self, text: str) -> str:
         """Search the text without its line breaks, then hide the stretch of the real text that was hit."""
         # JSON is full of escaped line ends; without them most texts have few breaks left, and no reason to look closer.
-        quick = _BREAK.sub("", text.replace("\\n", ""))
-        if not any(form in quick for form in self._forms) and not self._encoded.are_in(quick):
+        is_unbroken = "\\" not in text and text.isprintable()
+        quick = text if is_unbroken else _BREAK.sub("", text.replace("\\n", ""))
+        if not any(map(quick.__contains__, self._forms)) and not self._encoded.are_in(quick):
             return text
         joined = _BREAK.sub("", text)
         spans = [*self._hits(joined), *self._encoded.spans(joined)]
@@ -449,6 +458,14 @@ _PLACEHOLDER = re.compile(
 )
 
 
+def _may_hold_any(lowered: str) -> bool:
+    """Whether one of the words stands in a text that the values below are found by; most short texts have none."""
+    for sign, words in _TELLING:  # noqa: SIM110 - a generator would cost as much as the search
+        if sign in lowered and any(map(lowered.__contains__, words)):
+            return True
+    return False
+
+
 def _shaped(text: str) -> Iterator[tuple[int, int]]:
     """Where values stand that tell by their own shape what they are."""
     for sign, shapes in _COMPILED.items():
@@ -493,12 +510,12 @@ def _beside_scheme(text: str, lowered: str) -> Iterator[tuple[int, int]]:
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:
     """Where passwords stand in addresses."""
-    place = text.find("://")
+    place = text.find(_URL_SIGN)
     while place >= 0:
         found = _URL_PASSWORD.match(text, place)
         if found is not None and not MARKER.search(found["value"]):
             yield found.span("value")
-        place = text.find("://", place + 3)
+        place = text.find(_URL_SIGN, place + 3)
 
 
 def _is_opaque(value: str) -> bool:

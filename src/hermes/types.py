@@ -216,6 +216,12 @@ class CallProgress(MinorEvent, frozen=True, gc=False, tag="call_progress"):
     total: float | None = None
     text: str = ""
 
+    @property
+    def words(self) -> str:
+        """For the line of the call: what its tool says, and how much of how much is done."""
+        done = f"{self.progress:g}" if not self.total else f"{self.progress:g} of {self.total:g}"
+        return f"{self.text} ({done})" if self.text else done
+
 
 class TasksChanged(MinorEvent, frozen=True, gc=False, tag="tasks_changed"):
     """The model has written its task list; `tasks` is all of it, each with id, content and status."""

@@ -20,10 +20,11 @@ from hermes.context.injection_scan import scan
 from hermes.errors import HermesError, MissingPart, UserError
 from hermes.runtime.setup.mcp_setup import lone_link_parts
 from hermes.runtime.setup.process import ProcessParts
-from hermes.tools.mcp.connection import INSTALL, connected, is_installed
+from hermes.tools.mcp.connection import connected
 from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest
 from hermes.tools.mcp.offered_tools import OfferedTool, is_chosen, offered_tools
 from hermes.tools.mcp.owned_server import reason_of
+from hermes.tools.mcp.sdk import INSTALL, is_installed
 from hermes.tools.mcp.server_config import ServerConfig, entry_from_json, server_config, server_configs
 from hermes.tools.mcp.server_requests import ServerRequests
 from hermes.tools.mcp.sign_in import BrowserAnswer, SignIn, TokenFile, answer_server, redirect_uri
@@ -172,7 +173,7 @@ class McpCare:
     ) -> tuple[ServerManifest | None, float, str]:
         began = monotonic()
         links = lone_link_parts(self.settings, parts, self._folder, __version__)
-        requests = ServerRequests(config.name, config.entry.sampling, lambda: self._folder, None)
+        requests = ServerRequests(config, lambda: self._folder, None)
         try:
             async with AsyncExitStack() as stack:
                 _, manifest = await stack.enter_async_context(connected(config, links, requests, person))

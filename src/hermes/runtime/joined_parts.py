@@ -303,10 +303,14 @@ class JoinedParts:
 
     def _managers(self, method: str, *args: Any) -> list[tuple[_Joined, AbstractAsyncContextManager[None]]]:
         """What the parts put around something; most of them have nothing to do for most calls."""
-        found = [
-            (one, self._at_once(one, method, _manager, one.part, method, *args)) for one in self._overriding[method]
-        ]
-        return [(one, each) for one, each in found if each is not None and not isinstance(each, PartFault)]
+        found: list[tuple[_Joined, AbstractAsyncContextManager[None]]] = []
+        for one in self._overriding[method]:
+            each = self._ask(one, method, *args)
+            if isinstance(each, AbstractAsyncContextManager):
+                found.append((one, each))
+            elif each is not None and not isinstance(each, PartFault):
+                self._failed(one.name, method, f"the answer is no async context manager, but {type(each).__name__}")
+        return found
 
     @asynccontextmanager
     async def _within(
@@ -371,13 +375,6 @@ def _overridden(kind: type[Part]) -> tuple[str, ...]:
     if kind not in _OVERRIDDEN:
         _OVERRIDDEN[kind] = tuple([one for one in _METHODS if getattr(kind, one) is not getattr(Part, one)])
     return _OVERRIDDEN[kind]
-
-
-def _manager(part: Part, method: str, *args: Any) -> AbstractAsyncContextManager[None] | None:
-    manager = getattr(part, method)(*args)
-    if manager is not None and not isinstance(manager, AbstractAsyncContextManager):
-        raise TypeError(f"the answer is no async context manager, but {type(manager).__name__}")
-    return manager
 
 
 def _is_content(answer: str | tuple[Any, ...]) -> bool:

@@ -61,6 +61,8 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "grow", "description": "Offer one more tool.", "inputSchema": {"type": "object"}},
     {"name": "shrink", "description": "Offer no echo.", "inputSchema": {"type": "object"}},
     {"name": "reword", "description": "Describe echo in other words.", "inputSchema": {"type": "object"}},
+    {"name": "half", "description": "Half a character.", "inputSchema": {"type": "object"}},
+    {"name": "climb", "description": "Tell how far it is, and wait.", "inputSchema": {"type": "object"}},
     {"name": "steps", "description": "Tell how far it is.", "inputSchema": {"type": "object"}},
     {"name": "confirm", "description": "Ask the person.", "inputSchema": {"type": "object"}},
     {"name": "think", "description": "Ask a model.", "inputSchema": {"type": "object"}},
@@ -116,6 +118,13 @@ def call(  # noqa: C901, PLR0912 - one case for each tool
             TOOLS[0]["description"] = "Say it again, in other words."
             send({"method": "notifications/tools/list_changed"})
             return text("reworded")
+        case "half":
+            return text("cut \ud83d here, whole \U0001f600, and \\ud83d in words")
+        case "climb":
+            params = {"progressToken": token, "progress": 1, "total": 3, "message": "the first \x1b[31mledge"}
+            send({"method": "notifications/progress", "params": params})
+            _waiting.setdefault(number, threading.Event()).wait(60)
+            return None
         case "steps":
             for step in (1, 2):
                 params = {"progressToken": token, "progress": step, "total": 2, "message": f"step {step}"}
@@ -202,6 +211,10 @@ def hostile_tools() -> list[Any]:
 
 def main() -> None:
     note({"started": os.getpid()})
+    if words := os.environ.get("BARE_WORDS"):  # no part of what makes it this server
+        TOOLS[0]["description"] = words
+    if os.environ.get("BARE_HARM"):
+        TOOLS[0]["annotations"] = {"destructiveHint": True}
     if "garbage" in MODES:
         sys.stdout.write("Welcome to the server!\n{not json\n\x00\xff\n[1,2]\n")
         sys.stderr.write("noise " * 100_000 + "\n")

@@ -54,6 +54,18 @@ async def test_a_call_looks_at_its_own_tool_alone_and_once(hermes_home: Path, mo
     assert looked == ["echo"]
 
 
+async def test_a_call_that_was_allowed_looks_at_no_file_again(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = (calls("mcp__bare__echo", text="a"), says("One."), calls("mcp__bare__echo", text="b"), DONE)
+    async with mcp_room(hermes_home, {"bare": bare()}, *script) as room:
+        assert body((await room.ask())[0])["result"] == "a"
+        looked: list[Path] = []
+        monkeypatch.setattr("hermes.tools.approval.grants.stamp_of", looked.append)
+        assert body((await room.ask())[0])["result"] == "b"
+    assert looked == []
+
+
 async def test_a_rule_that_comes_later_counts_for_a_call_that_was_allowed(hermes_home: Path) -> None:
     script = (calls("mcp__bare__echo", text="a"), says("One."), calls("mcp__bare__echo", text="b"), DONE)
     async with mcp_room(hermes_home, {"bare": bare()}, *script) as room:

@@ -107,19 +107,15 @@ async def test_calls_overlap_only_where_the_server_says_they_may(hermes_home: Pa
         entry = bare(supports_parallel_tool_calls=may_overlap)
         async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__pid"), both, DONE) as room:
             server = (await room.client()).servers["bare"]
-            most = 0
+            link, most = await server.link(), 0
+            seen = link.call_tool
 
-            def look(_: Any, server: Any = server) -> None:
+            async def called(*args: Any, seen: Any = seen, server: Any = server) -> Any:
                 nonlocal most
-                most = max(most, len(server.requests.calls))
-
-            seen = server._answered
-
-            async def answered(*args: Any, seen: Any = seen) -> Any:
-                look(None)
+                most = max(most, len(server.requests.clock.calls))
                 return await seen(*args)
 
-            server._answered = answered  # type: ignore[method-assign,assignment]  # only watched
+            link.call_tool = called  # type: ignore[method-assign,assignment]  # only watched
             results = await room.ask()
         assert [body(one)["result"] for one in results[1:]] == ["slept", "slept"]
         assert most == (2 if may_overlap else 1)
@@ -310,3 +306,23 @@ async def test_servers_of_one_session_alone_come_with_it(hermes_home: Path) -> N
     script = (calls("mcp__own__echo", text="mine"), DONE)
     async with mcp_room(hermes_home, {}, *script, mcp_servers={"own": bare()}) as room:
         assert body((await room.ask())[0]) == {"result": "mine"}
+
+
+async def test_what_changed_while_nobody_looked_is_told_before_the_first_call(hermes_home: Path) -> None:
+    async with mcp_room(hermes_home, {"bare": bare()}, DONE) as room:
+        await room.ask()
+    entry = bare(env={"BARE_WORDS": "Say it twice."})
+    async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__echo", text="a"), DONE, seen=False) as room:
+        told: list[bool] = []
+        room.heard.on_event = lambda event: told.append(False) if "other words" in str(event) else None
+        assert body((await room.ask())[0])["result"] == "a"
+    assert len(told) == 1
+
+
+async def test_a_tool_that_has_come_to_destroy_is_asked_about_at_its_first_call(hermes_home: Path) -> None:
+    async with mcp_room(hermes_home, {"bare": bare()}, DONE) as room:
+        await room.ask()
+    entry = bare(env={"BARE_HARM": "1"})
+    async with mcp_room(hermes_home, {"bare": entry}, calls("mcp__bare__echo", text="a"), DONE, seen=False) as room:
+        (result,) = await room.ask()
+    assert "result" not in body(result), "nobody was there to allow it"

@@ -76,6 +76,12 @@ async def test_a_result_beyond_all_measure_is_an_error_of_its_call(hermes_home: 
     assert body(first) == body(second), "the server goes on"
 
 
+async def test_half_a_character_is_marked_and_the_answer_read(hermes_home: Path) -> None:
+    async with mcp_room(hermes_home, {"bare": bare(timeout=20)}, calls("mcp__bare__half"), DONE) as room:
+        (result,) = await room.ask()
+    assert body(result) == {"result": "cut ? here, whole \U0001f600, and \\ud83d in words"}
+
+
 @pytest.mark.parametrize(
     ("mode", "why"),
     [

@@ -178,6 +178,18 @@ async def test_needs_sign_in_is_told_and_a_call_says_what_to_do(hermes_home: Pat
     assert (await asyncio.to_thread(got, f"{address}/stats"))["authorize"] == 0
 
 
+def test_that_somebody_has_to_sign_in_is_told_in_a_sentence(hermes_home: Path, serve: Serve) -> None:
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        argv = [sys.executable, "-m", "hermes.surfaces.cli.main", "mcp", *words]
+        return subprocess.run(argv, env={**os.environ, "HERMES_HOME": str(hermes_home)}, capture_output=True, text=True)
+
+    added = run("add", "net", "--url", f"{serve('oauth')}/mcp", "--oauth")
+    assert (added.stdout, added.stderr) == ("net is added. Sign in with: hermes mcp login net\n", "")
+    tried = run("test", "net")
+    assert tried.stderr == "error: net: it wants you to sign in; run: hermes mcp login net\n"
+    assert tried.returncode == 1
+
+
 def test_thirty_days_of_hourly_expiry_need_nobody(hermes_home: Path, serve: Serve) -> None:
     """Each start finds an expired token and refreshes it where it once came from; the refresh token stays."""
     address = serve("oauth")

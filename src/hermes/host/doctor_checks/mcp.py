@@ -16,7 +16,7 @@ def run(installation: Installation) -> Iterable[Finding]:
         yield absent("no MCP server is configured")
         return
     from hermes.host.mcp_care import McpCare  # paid by who has servers
-    from hermes.tools.mcp.connection import INSTALL, is_installed
+    from hermes.tools.mcp.sdk import INSTALL, is_installed
     from hermes.tools.mcp.server_config import child_environment
 
     if not is_installed():

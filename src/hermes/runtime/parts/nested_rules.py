@@ -19,6 +19,7 @@ MAX_CHARS = 8_000  # of one file
 MAX_RESULT_CHARS = 60_000  # a longer result may yet be shortened, and the rules with it
 MAX_WORDS = 20  # of a command, that may be paths
 _ARGUMENTS = ("path", "file_path", "workdir")
+_PLACES = frozenset({*_ARGUMENTS, "command"})
 _WORD = re.compile(r"[^\s'\"|&;<>()$`*?\[\]{}=]+")
 
 
@@ -55,7 +56,10 @@ class NestedRules(Part):
             return None
         if not content.startswith("{"):
             return None
-        folders = self._touched(call.asked.args)
+        args = call.asked.args
+        if _PLACES.isdisjoint(args) and self._environment.cwd == self._project:
+            return None  # no word of a place, and the session stands where it began
+        folders = self._touched(args)
         return self._with_rules(call, content, folders) if folders else None
 
     def _touched(self, args: Mapping[str, Any]) -> list[str]:
@@ -65,8 +69,6 @@ class NestedRules(Part):
         if isinstance(command := args.get("command"), str):
             words += [word for word in _WORD.findall(command) if not word.startswith("-")][:MAX_WORDS]
         root, found = self._project.rstrip("/"), dict[str, None]()
-        if not words and cwd == root:
-            return []  # no word of a place, and the session stands where it began
         known = (self._told or set()) | self._bare
         for word in ("", *words):
             place = posixpath.normpath(posixpath.join(cwd, word))

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.sections.top import Section as Top
-from hermes.errors import ToolError
 from hermes.runtime.parts import Joining, Part
 from hermes.types import JsonObject, StatusChanged
 
 if TYPE_CHECKING:
     from hermes.ops import SessionRecord
     from hermes.tools.mcp.client import McpClient
+    from hermes.tools.mcp.connection import LinkParts
     from hermes.tools.mcp.server_config import ServerConfig
+    from hermes.tools.mcp.server_requests import Sampler
     from hermes.tools.registry import Registered
 
 
@@ -41,7 +42,7 @@ class SessionServers(Part):
         is_new = session is None or not session.tool_definitions
         if is_new and not self._is_offered and client.unseen:
             limit_s = self._agent.settings.of(Top).mcp_discovery_timeout
-            names = ", ".join(server.config.name for server in client.unseen)
+            names = ", ".join(client.unseen)
             late = await client.discover(limit_s) if limit_s else [names]
             self._tell(_waited(names, late, limit_s))
         self._is_offered = True
@@ -128,18 +129,39 @@ def _configs(agent: Joining, settings: Any) -> "list[ServerConfig]":
 
 def _client(agent: Joining, tell: Any) -> "McpClient | None":
     from hermes import __version__
-    from hermes.context.injection_scan import scan
-    from hermes.runtime.setup.mcp_setup import AuxiliarySampler, link_parts
     from hermes.tools.mcp.client import ClientParts, McpClient
-    from hermes.tools.mcp.connection import INSTALL, is_installed
+    from hermes.tools.mcp.sdk import INSTALL, is_installed
 
     if not is_installed():
         tell(f"MCP servers are configured, and {INSTALL}")
         return None
-    try:
-        links = link_parts(agent.settings, agent.process, agent.services, __version__)
-    except ToolError as error:
-        tell(f"MCP servers cannot be started: {error}")
-        return None
-    parts = ClientParts(links=links, scan=scan, tell=tell, sampler=AuxiliarySampler(agent.auxiliary))
+    parts = ClientParts(
+        home=agent.settings.home,
+        scan=_scan,
+        tell=tell,
+        links=lambda: _links(agent, __version__),
+        sampler=lambda: _sampler(agent),
+        version=__version__,
+    )
     return McpClient(_configs(agent, agent.settings), parts)
+
+
+# What follows is imported after the first request is on its way, but for a server that says something new.
+
+
+def _scan(text: str) -> object:
+    from hermes.context.injection_scan import scan
+
+    return scan(text)
+
+
+def _links(agent: Joining, version: str) -> "LinkParts":
+    from hermes.runtime.setup.mcp_setup import link_parts
+
+    return link_parts(agent.settings, agent.process, agent.services, version)
+
+
+def _sampler(agent: Joining) -> "Sampler":
+    from hermes.runtime.setup.mcp_setup import AuxiliarySampler
+
+    return AuxiliarySampler(agent.auxiliary)

@@ -1,6 +1,6 @@
 """The gate of an agent, made when the first action is decided: most turns of a chat decide on none."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -38,8 +38,8 @@ class AgentGate(Struct, frozen=True, kw_only=True, dict=True):
         if self.settings.of(approvals_section.Section).rules:
             self._gate  # noqa: B018 - a rule that contradicts its examples is told at the start
 
-    async def decide(self, action: Action, scope: TurnScope) -> Decision:
-        return await self._gate.decide(action, scope)
+    def decide(self, action: Action, scope: TurnScope) -> Coroutine[Any, Any, Decision]:
+        return self._gate.decide(action, scope)
 
     @cached_property
     def _gate(self) -> Gate:

@@ -50,6 +50,7 @@ from hermes.surfaces.acp.protocol import (
 )
 from hermes.types import (
     CallFinished,
+    CallProgress,
     CallStarted,
     Commentary,
     JsonObject,
@@ -228,6 +229,8 @@ class EditorSession:
                 self.update(ended(structs.replace(event, call=named)))
             case OutputTail(call_id=call_id, text=text):
                 self.update(CallMoved(tool_call_id=self.ids.known(call_id), content=text_content(text)))
+            case CallProgress(call_id=call_id):
+                self.update(CallMoved(tool_call_id=self.ids.known(call_id), content=text_content(event.words)))
             case TasksChanged(tasks=tasks):
                 self.update(plan_of(tasks))
             case ModelAnswered(usage=usage):

@@ -57,7 +57,7 @@ _SHELLS = (b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash", b"#!/usr/bin/en
 logger = logging.getLogger(__name__)
 
 
-_PlainCalls: TypeAlias = dict[tuple[Any, ...], tuple[Policy, Analysis, Verdict]]
+_PlainCalls: TypeAlias = dict[tuple[Any, ...], tuple[Analysis, Verdict]]
 
 
 class Grants(Protocol):
@@ -119,19 +119,18 @@ class ApprovalGate:
     on_call: OnCall | None = None  # told of each command that may run: questions of its programs come in its name
     written: set[str] = field(default_factory=set)  # what it has made on another
     work_mode: WorkMode = field(default_factory=WorkMode)  # how far the session goes by itself, as of now
-    plain_calls: _PlainCalls = field(default_factory=dict)  # calls of tools that the policy allows, and by which one
+    plain_calls: _PlainCalls = field(default_factory=dict)  # calls of tools that have no effect to be asked about
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        if action.kind == "tool" and (known := self._as_before(action)) is not None:
+            decision = _allowed(known.verdict)
+            await self.record(known, decision)
+            return decision
         return (await self.settle(action, scope)).decision
 
     async def settle(self, action: Action, scope: TurnScope) -> SettledQuestion:
         """`decide` for whoever must tell why: the same decision and row, with the question that was settled."""
         policy = self.policy()
-        plain = (action.tool, action.text, action.backend, self.is_bypassed(action.session_id))
-        if action.kind == "tool" and (known := await self._as_before(action, policy, plain)) is not None:
-            decision = _allowed(known.verdict)
-            await self.record(known, decision)
-            return SettledQuestion(known, decision)
         border = await self._border(action)
         analysis, scripts = await self._analysed(action)
         if action.kind == "write" and border is not None:
@@ -144,7 +143,7 @@ class ApprovalGate:
             session_id=action.session_id,
             task_id=action.task_id,
             binding=binding(f"{_form(action)} {action.text}", action.cwd, scripts),
-            is_bypassed=plain[-1],
+            is_bypassed=self.is_bypassed(action.session_id),
             border=border,
         )
         given = await self.grants.given(action.session_id)
@@ -158,8 +157,8 @@ class ApprovalGate:
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
         if action.kind == "command" and border is not None and border.stands and not action.details.get("sandbox"):
             verdict = _leaving(verdict, analysis)
-        if action.kind == "tool" and not given and not action.details.get("rule") and verdict.outcome == "allow":
-            self.plain_calls[plain] = (policy, analysis, verdict)
+        if action.kind == "tool" and verdict.outcome == "allow" and verdict.rule == "effects" and not verdict.effects:
+            self.plain_calls[(action.tool, action.text, action.backend)] = (analysis, verdict)
         mode = self.work_mode.for_file(action.text) if action.kind == "write" else self.work_mode.name
         verdict = in_mode(mode, verdict, action, analysis, border)
         question = ApprovalQuestion(action=action, analysis=analysis, verdict=verdict)
@@ -174,13 +173,19 @@ class ApprovalGate:
             self.on_call(self, action, scope)
         return SettledQuestion(question, decision)
 
-    async def _as_before(self, action: Action, policy: Policy, plain: tuple[Any, ...]) -> ApprovalQuestion | None:
-        """The question of a tool's call that was allowed before, where nothing it hangs on has changed."""
-        known = None if action.details.get("rule") else self.plain_calls.get(plain)
-        if known is None or known[0] is not policy or await self.grants.given(action.session_id):
+    def _as_before(self, action: Action) -> ApprovalQuestion | None:
+        """The question of a tool's call that was allowed before, where nothing it hangs on has changed.
+
+        There was nothing to ask about, and the rules of a policy hold as long as the gate. What else may change while
+        it stands, yeses and the list of what is always allowed, answers questions and makes none, so no file has to be
+        looked at.
+        """
+        known = self.plain_calls.get((action.tool, action.text, action.backend))
+        if known is None or "rule" in action.details or self.is_bypassed(action.session_id):
             return None
-        verdict = in_mode(self.work_mode.name, known[2], action, known[1], None)
-        return ApprovalQuestion(action=action, analysis=known[1], verdict=verdict) if verdict is known[2] else None
+        analysis, verdict = known
+        left = in_mode(self.work_mode.name, verdict, action, analysis, None)
+        return ApprovalQuestion(action=action, analysis=analysis, verdict=left) if left is verdict else None
 
     def _with_makings(self, analysis: Analysis, action: Action, border: BorderView | None) -> Analysis:
         """Where no border stands, what was made in this session is asked about before it runs."""

@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -22,13 +22,20 @@ _OPEN = frozenset({"task_id", "user_task"})  # what a handler gets through **kw;
 _FOREIGN = frozenset({"home", "project", "plugin"})
 
 
-async def invoke(
-    tool: Registered,
-    args: JsonObject,
-    ctx: ToolContext,
-    enabled_tools: list[str] | None = None,
+def invoke(
+    tool: Registered, args: JsonObject, ctx: ToolContext, enabled_tools: list[str] | None = None
+) -> Coroutine[Any, Any, Content]:
+    """One call inside a turn. On its way to an MCP server it is in our own code, which prints nothing and answers with
+    content; so nothing is put around that."""
+    if tool.origin == "mcp":
+        return contained(tool.entry.handler(args, ctx=ctx))
+    return _invoked(tool, args, ctx, enabled_tools)
+
+
+async def _invoked(
+    tool: Registered, args: JsonObject, ctx: ToolContext, enabled_tools: list[str] | None = None
 ) -> Content:
-    """One call inside a turn. A sync handler runs in the pool, an async one is awaited.
+    """A call of any other tool. A sync handler runs in the pool, an async one is awaited.
 
     A foreign async handler runs on the tools' own loop: what it keeps between calls (a client, a lock) stays on one
     living loop, and one that blocks or swallows its cancellation holds up no turn. One that takes `ctx` works with

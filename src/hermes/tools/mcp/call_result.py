@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import json
 import mimetypes
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.paths import cache_dir, made
+from hermes.dicts import storable
 from hermes.tools.registry import tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ NO_WORDS = "MCP tool returned an error"
 _SECRETS = re.compile(
     r"(?i)\b(bearer\s+)\S+|\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)\S+|\bsk-[A-Za-z0-9_-]{8,}"
 )
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def masked_error(text: str) -> str:
@@ -30,7 +33,7 @@ def masked_error(text: str) -> str:
 
 def call_failed(kind: str, message: str) -> str:
     """The error of a call that came to nothing."""
-    return tool_error(masked_error(f"MCP call failed: {kind}: {message}"))
+    return tool_error(storable(masked_error(f"MCP call failed: {kind}: {message}")))
 
 
 class MediaFolder:
@@ -59,18 +62,25 @@ class MediaFolder:
 
 def told_result(result: "CallToolResult", media: MediaFolder, reader: str) -> str:
     """The result as JSON; `reader` is the tool that opens resources. Blocking: what is no text is saved."""
-    text = "\n".join(filter(None, (_block(block, media, reader) for block in result.content)))
+    blocks = result.content
+    if len(blocks) == 1 and blocks[0].type == "text":
+        text = blocks[0].text
+    else:
+        text = "\n".join(filter(None, [_block(block, media, reader) for block in blocks]))
     if result.is_error:
         return tool_error(masked_error(text or NO_WORDS))
     structured = result.structured_content
     if structured is None:
-        return tool_result(result=text)
+        return f'{{"result": {_quoted(text)}}}'  # as `tool_result` writes it, whose encoder is slow to start
     return tool_result(result=text, structuredContent=structured) if text else tool_result(result=structured)
 
 
 def is_plain(result: "CallToolResult") -> bool:
     """Whether there is nothing to save in it."""
-    return all(block.type == "text" for block in result.content)
+    for block in result.content:  # noqa: SIM110 - a generator costs more than the loop
+        if block.type != "text":
+            return False
+    return True
 
 
 def _block(block: Any, media: MediaFolder, reader: str) -> str:

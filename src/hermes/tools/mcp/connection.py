@@ -5,17 +5,17 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
-from hermes.errors import MissingPart, ToolError
+from hermes.errors import ToolError
 from hermes.tools.mcp.http_link import HttpNews, http_streams
 from hermes.tools.mcp.manifest import ServerManifest, ToolRecord
 from hermes.tools.mcp.offered_tools import MAX_TOOLS, fault_of
+from hermes.tools.mcp.sdk import load_sdk
 from hermes.tools.mcp.server_config import ServerConfig
 from hermes.tools.mcp.server_requests import ServerRequests
 from hermes.tools.mcp.sign_in import NeedsSignIn, SignIn, SignInState, TokenFile, auth_for
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MAX_PAGES = 50
 MAX_ROUNDS = 10  # of what a server of the newest protocol wants to know within one call
-INSTALL = "MCP needs the package mcp; install it with: pip install 'hermes-runtime[mcp]'"
-_SDK = ("mcp", "mcp.client.streamable_http", "mcp.client.sse", "mcp.client.auth", "mcp.shared.memory")
 log = logging.getLogger(__name__)
 
 
@@ -45,19 +43,6 @@ class LinkParts(Struct, frozen=True, kw_only=True):
     client_version: str = "0"
 
 
-def is_installed() -> bool:
-    """Whether the SDK is there; nothing is imported to find out."""
-    return find_spec("mcp") is not None
-
-
-def load_sdk() -> None:
-    """Import the SDK; a second of work, so it is done in a thread, once."""
-    if not is_installed():
-        raise MissingPart(INSTALL)
-    for name in _SDK:
-        importlib.import_module(name)
-
-
 class ServerLink:
     """An open connection; `signals` says when nothing more can come of it."""
 
@@ -66,6 +51,11 @@ class ServerLink:
         self.signals = signals
         self.news = news
         self._types = importlib.import_module("mcp_types")  # not for each call anew
+        self.refusal: type[Exception] = importlib.import_module("mcp").MCPError  # what calls raise
+
+    def is_closed_by(self, error: Exception) -> bool:
+        """Whether a call failed because nothing can come any more."""
+        return bool(getattr(error, "code", None) == self._types.CONNECTION_CLOSED)
 
     async def call_tool(self, name: str, args: JsonObject, on_progress: "ProgressFnT | None") -> "CallToolResult":
         """The result of a tool; servers of the newest protocol may want to know things first."""

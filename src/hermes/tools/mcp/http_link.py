@@ -5,7 +5,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -85,6 +85,27 @@ async def preflight(client: "httpx2.AsyncClient", url: str) -> None:
         return  # whether it is there, the greeting finds out
 
 
+def limited(inner: Any, most: int, trouble: str = "") -> "httpx2.AsyncByteStream":
+    """The bytes of `inner`; `StreamError` in place of those beyond `most`, or of all when there is `trouble`."""
+    import httpx2
+
+    class Limited(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            if trouble:
+                raise httpx2.StreamError(trouble)
+            size = 0
+            async for chunk in inner:
+                size += len(chunk)
+                if size > most:
+                    raise httpx2.StreamError(f"the answer has more than the {most / 1e6:.0f} MB that are read")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    return Limited()
+
+
 def _client(config: ServerConfig, auth: "httpx2.Auth | None", news: HttpNews) -> "httpx2.AsyncClient":
     import httpx2
 
@@ -96,12 +117,18 @@ def _client(config: ServerConfig, auth: "httpx2.Auth | None", news: HttpNews) ->
             news.lost_session = True
 
     async def bounded(response: "httpx2.Response") -> None:
-        size = response.headers.get("content-length", "")
-        if size.isdigit() and int(size) > MAX_LINE:
-            raise httpx2.StreamError(f"the answer has {int(size) / 1e6:.0f} MB, more than are read")
+        """An answer in one piece is read up to a limit, whatever it says of its size. Events have their own limit.
+
+        What is wrong with it is raised to whoever reads it, so that it costs one call: raised here it would cost all.
+        """
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            packed, trouble = response.headers.get("content-encoding", "identity"), ""
+            if packed != "identity":  # a few bytes may unpack to any size
+                trouble = f"the answer is packed ({packed[:20]}), which was not asked for"
+            response.stream = limited(response.stream, MAX_LINE, trouble)
 
     return httpx2.AsyncClient(
-        headers=entry.headers,
+        headers={"Accept-Encoding": "identity", **entry.headers},
         auth=auth,
         timeout=httpx2.Timeout(CONNECT_S, read=entry.timeout + 60),
         verify=_certificates(config),

@@ -1,6 +1,6 @@
 """From what a server said about its tools to what a model is offered: chosen, capped, cleaned, and never trusted."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 import msgspec
@@ -35,6 +35,9 @@ UTILITIES: dict[str, tuple[str, JsonObject]] = {
         },
     ),
 }
+# The time limit of a call is kept by the server's owner, who stops the clock while a person is asked.
+ALONE = Traits(effects=None, provenance="mcp", timeout_s=None)
+OVERLAPPING = Traits(effects=touches_nothing, provenance="mcp", timeout_s=None)
 _REQUIRED = {"read_resource": ["uri"], "get_prompt": ["name"]}
 
 Scan = Callable[[str], object]
@@ -53,7 +56,7 @@ class McpCall(Struct, frozen=True, kw_only=True):
 class McpCaller(Protocol):
     """Who reaches a server."""
 
-    async def call(self, server: str, asked: McpCall, ctx: ToolContext) -> Content: ...
+    def call(self, server: str, asked: McpCall, ctx: ToolContext) -> Coroutine[Any, Any, Content]: ...
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True):
@@ -138,16 +141,13 @@ def _offered(server: str, tool: ToolRecord, name: str, scan: Scan) -> OfferedToo
 def registration(offered: OfferedTool, config: ServerConfig, caller: McpCaller) -> Registered:
     """The entry of a registry for it; its calls go to `caller`."""
 
-    async def handler(args: Mapping[str, Any], *, ctx: ToolContext, **_: object) -> Content:
-        asked = McpCall(tool=offered.tool, offered=offered.name, args=dict(args), utility=offered.utility)
-        return await caller.call(offered.server, asked, ctx)
+    def handler(args: JsonObject, *, ctx: ToolContext, **_: object) -> Awaitable[Content]:
+        asked = McpCall(tool=offered.tool, offered=offered.name, args=args, utility=offered.utility)
+        return caller.call(offered.server, asked, ctx)
 
-    called: Callable[..., Awaitable[Content]] = handler
     schema = {"name": offered.name, "description": offered.description, "parameters": offered.parameters}
-    may_overlap = config.entry.supports_parallel_tool_calls
-    # The time limit of a call is kept by the server's owner, who stops the clock while a person is asked.
-    traits = Traits(effects=touches_nothing if may_overlap else None, provenance="mcp", timeout_s=None)
-    entry = ToolEntry(offered.name, config.toolset, schema, called, is_async=True)
+    traits = OVERLAPPING if config.entry.supports_parallel_tool_calls else ALONE
+    entry = ToolEntry(offered.name, config.toolset, schema, handler, is_async=True)
     return Registered(entry, traits, "mcp", f"MCP server {config.name}")
 
 

@@ -6,7 +6,6 @@ but for a server that says it does not know the session, and so did not take the
 """
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -20,9 +19,9 @@ from hermes.tools.mcp.connection import LinkParts, ServerLink, connected
 from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest, ToolRecord
 from hermes.tools.mcp.offered_tools import McpCall
 from hermes.tools.mcp.server_config import ServerConfig
-from hermes.tools.mcp.server_requests import CallUnderWay, ServerRequests
+from hermes.tools.mcp.server_requests import ServerRequests
 from hermes.tools.mcp.sign_in import NeedsSignIn
-from hermes.tools.registry import tool_result
+from hermes.tools.registry import tool_error, tool_result
 from hermes.types import CallProgress, Content, StatusChanged
 
 ServerState: TypeAlias = Literal["asleep", "connecting", "ready", "down", "sign-in", "refused"]
@@ -44,6 +43,7 @@ class OwnedServer:
         config: ServerConfig,
         parts: LinkParts,
         requests: ServerRequests,
+        manifest: ServerManifest | None,
         on_change: Callable[["OwnedServer"], None] = lambda _: None,
     ) -> None:
         self.config = config
@@ -54,7 +54,7 @@ class OwnedServer:
         self._on_change = on_change
         self.state: ServerState = "refused" if config.trouble else "asleep"
         self.why = config.trouble
-        self.manifest: ServerManifest | None = self._shelf.read(config)
+        self.manifest = manifest
         self._records: tuple[ServerManifest | None, dict[str, ToolRecord]] = (None, {})  # of a manifest, by name
         self._as_pinned: set[str] = set()  # those of them that say what they said before
         self._owner: asyncio.Task[None] | None = None
@@ -82,6 +82,7 @@ class OwnedServer:
         if self.config.trouble:
             raise ToolError(self._not_connected(self.config.trouble))
         self.begin()
+        self._used_at = asyncio.get_running_loop().time()
         if self._link is not None and not self._link.signals.ended.is_set():
             return self._link
         outcome: asyncio.Future[ServerLink] = asyncio.get_running_loop().create_future()
@@ -94,18 +95,41 @@ class OwnedServer:
                 self._waiting.remove(outcome)
 
     async def call(self, asked: McpCall, ctx: ToolContext) -> Content:
-        """The result of a call, or its error, as the model reads it."""
-        self._tell_change(asked, ctx)
-        for is_last in (False, True):
+        """The result of a call, or its error, as the model reads it.
+
+        What an answer is awaited through is paid for whenever the SDK lets others run, several times in a call; so it
+        is awaited here, and not levels below.
+        """
+        loop, clock = asyncio.get_running_loop(), self.requests.clock
+        for may_repeat in (True, False):
             try:
-                link = await self.link()
+                link = self._link if self.is_ready else await self.link()
             except ToolError as error:
-                return call_failed(type(error).__name__, str(error)) if is_last else _error(str(error))
+                return tool_error(str(error)) if may_repeat else call_failed(type(error).__name__, str(error))
+            assert link is not None
+            self._tell_change(asked, ctx)
             link.news.lost_session = False
-            self._used_at = asyncio.get_running_loop().time()
-            answer = await self._called(link, asked, ctx, may_repeat=not is_last)
-            if answer is not None:
-                return answer
+            under_way = clock.begin(ctx, loop)
+            try:
+                if asked.utility:
+                    return await self._utility(link, asked)
+                result = await link.call_tool(asked.tool, asked.args, _Progress(asked.offered, ctx))
+                reader = "read_resource" if self.manifest is not None and self.manifest.has_resources else ""
+                if is_plain(result):
+                    return told_result(result, self._media, reader)
+                told: str = await self._parts.in_thread(told_result, result, self._media, reader)
+                return told
+            except asyncio.CancelledError:
+                if not under_way.ends_late:
+                    raise
+                late = f"MCP call timed out after {clock.limit_s:.1f}s (configured timeout: {clock.limit_s:.1f}s)"
+                return call_failed("TimeoutError", late)
+            except (link.refusal, HermesError, RuntimeError, ValueError, OSError) as error:
+                if (answer := _failure(link, error, may_repeat=may_repeat)) is not None:
+                    return answer
+            finally:
+                clock.end(under_way)
+                self._used_at = loop.time()
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
@@ -116,6 +140,7 @@ class OwnedServer:
         if self._loop is not asyncio.get_running_loop():
             return  # the loop that it lived on is over, and the keeper has seen its pipes close
         owner.cancel()
+        self.requests.clock.stop()
         await asyncio.wait([owner], timeout=CLOSE_S)
         self.state = "asleep"
 
@@ -194,10 +219,10 @@ class OwnedServer:
                 async with asyncio.timeout(max(0.05, min(limits) - loop.time())):
                     await signals.stirred.wait()
             except TimeoutError:
-                if self.requests.calls:
+                if self.requests.clock.calls:
                     pinged = self._used_at = loop.time()  # a server at work has no time for questions
                 elif self.config.is_local and any(limit <= loop.time() for limit in limits[1:]):
-                    self._rests = True
+                    self._rests, self._link = True, None  # who calls while it ends waits for the next one
                     return
                 else:
                     await _ping(link)
@@ -230,50 +255,6 @@ class OwnedServer:
         return f"MCP server {self.config.name!r} is not connected: {why}{again}"
 
     # -- a call ------------------------------------------------------------------------------------------------------
-
-    async def _called(self, link: ServerLink, asked: McpCall, ctx: ToolContext, *, may_repeat: bool) -> Content | None:
-        """What came of it; None when the server did not take the call and it may be made again."""
-        from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED
-
-        limit_s, clock = self.config.entry.timeout, None
-        try:
-            async with asyncio.timeout(limit_s) as clock:
-                under_way = CallUnderWay(ctx, contextvars.copy_context(), clock, limit_s)
-                self.requests.calls.append(under_way)
-                try:
-                    return await self._answered(link, asked, ctx)
-                finally:
-                    self.requests.calls.remove(under_way)
-                    self._used_at = asyncio.get_running_loop().time()
-        except TimeoutError as error:
-            if clock is None or not clock.expired():
-                return call_failed("TimeoutError", str(error) or "no answer")
-            late = f"MCP call timed out after {limit_s:.1f}s (configured timeout: {limit_s:.1f}s)"
-            return call_failed("TimeoutError", late)
-        except MCPError as error:
-            if link.news.lost_session and may_repeat:
-                link.signals.end()
-                return None
-            if error.code == CONNECTION_CLOSED:
-                link.signals.end()
-                return call_failed(type(error).__name__, f"{error}; {GONE}")
-            return call_failed(type(error).__name__, str(error))
-        except (HermesError, RuntimeError, ValueError) as error:
-            return call_failed(type(error).__name__, str(error))
-        except OSError as error:
-            link.signals.end()
-            return call_failed(type(error).__name__, f"{error}; {GONE}")
-
-    async def _answered(self, link: ServerLink, asked: McpCall, ctx: ToolContext) -> Content:
-        if asked.utility:
-            return await self._utility(link, asked)
-        result = await link.call_tool(asked.tool, asked.args, _Progress(asked.offered, ctx))
-        reader = "read_resource" if self.manifest is not None and self.manifest.has_resources else ""
-        if is_plain(result):
-            return told_result(result, self._media, reader)
-        told: str = await self._parts.in_thread(told_result, result, self._media, reader)
-        return told
 
     async def _utility(self, link: ServerLink, asked: McpCall) -> Content:
         session, args = link.session, asked.args
@@ -325,6 +306,21 @@ class OwnedServer:
 GONE = "the server ended during the call, so what was done is unknown; it is started again"
 
 
+def _failure(link: ServerLink, error: Exception, *, may_repeat: bool) -> str | None:
+    """What the model reads of a call that failed; None when the server did not take it and it may be made again."""
+    is_over = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+    if isinstance(error, link.refusal):
+        if link.news.lost_session and may_repeat:
+            link.signals.end()
+            return None
+        is_over = link.is_closed_by(error)
+    text = str(error) or "no answer"
+    if is_over:
+        link.signals.end()
+        text = f"{text}; {GONE}"
+    return call_failed(type(error).__name__, text)
+
+
 class _Progress:
     """Tells how far a call is, ten times a second at most."""
 
@@ -366,12 +362,6 @@ def _plain_text(content: Any) -> str:
     return str(getattr(content, "text", None) or getattr(getattr(content, "resource", None), "text", None) or "")
 
 
-def _error(text: str) -> str:
-    from hermes.tools.registry import tool_error
-
-    return tool_error(text)
-
-
 def _first(error: BaseException) -> BaseException:
     """What a group of errors began with."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
@@ -385,4 +375,6 @@ def reason_of(error: BaseException) -> str:
     text = str(error).strip()
     if isinstance(error, ToolError | TimeoutError) and text:
         return text[:500]
+    if type(error).__name__ == "ConnectError":  # of the SDK's HTTP library, which is not imported for this
+        return f"nobody answers at its address ({text})"[:500]
     return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__

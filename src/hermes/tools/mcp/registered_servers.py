@@ -15,8 +15,9 @@ from hermes.seams import ToolContext
 from hermes.tools.calling.loops import run_on_tools_loop, run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.mcp.client import ClientParts, McpClient
-from hermes.tools.mcp.connection import LinkParts, is_installed
+from hermes.tools.mcp.connection import LinkParts
 from hermes.tools.mcp.offered_tools import McpCall, registration
+from hermes.tools.mcp.sdk import is_installed
 from hermes.tools.mcp.server_config import SAFE_MODE, server_configs
 from hermes.tools.mcp.stdio_pipe import StdioPlace
 from hermes.tools.registry import registry
@@ -100,4 +101,4 @@ def _parts(home: Path, environ: Any, supervisor: ProcessSupervisor) -> ClientPar
         stderr_log=logs_dir(home) / "mcp-stderr.log",
     )
     links = LinkParts(home=home, stdio=stdio, in_thread=in_thread)
-    return ClientParts(links=links, scan=lambda _: None, tell=lambda _: None)
+    return ClientParts(home=home, links=lambda: links, scan=lambda _: None, tell=lambda _: None)

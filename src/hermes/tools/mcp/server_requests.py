@@ -4,7 +4,6 @@ Everything it asks belongs to a call that is under way. Without one nobody is as
 """
 
 import asyncio
-import contextvars
 import logging
 import time
 from collections import deque
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from hermes.config.mcp_server import McpSampling
 from hermes.errors import HermesError, ToolError
 from hermes.seams import AsksUser, ToolContext
+from hermes.tools.mcp.call_clock import CallClock, CallUnderWay
+from hermes.tools.mcp.server_config import ServerConfig
 
 if TYPE_CHECKING:
     from mcp_types import CreateMessageResult, ElicitResult, ErrorData, ListRootsResult
@@ -57,36 +57,6 @@ class Sampler(Protocol):
     async def sample(self, asked: SampleRequest, ctx: ToolContext) -> SampleAnswer: ...
 
 
-class CallUnderWay(Struct, eq=False):
-    """A call that a server works on: whom its questions belong to. `clock` stops while a person is asked."""
-
-    ctx: ToolContext
-    context: contextvars.Context
-    clock: asyncio.Timeout
-    limit_s: float
-    asked: int = 0
-
-    async def ask(self, question: str, choices: Sequence[str] | None) -> str:
-        """What the person says; `ToolError` when nobody does. It is asked from where the call was made."""
-        ctx = self.ctx
-        if not isinstance(ctx, AsksUser):
-            raise ToolError("nobody can be asked here")
-        left = (self.clock.when() or 0.0) - asyncio.get_running_loop().time()
-        self.asked += 1
-        self.clock.reschedule(None)
-        try:
-            async with asyncio.TaskGroup() as group:
-                task = group.create_task(_contained(ctx.ask_user(question, choices)), context=self.context)
-            said = task.result()
-        finally:
-            self.asked -= 1
-            if not self.asked and not self.clock.expired():
-                self.clock.reschedule(asyncio.get_running_loop().time() + max(left, 1.0))
-        if isinstance(said, ToolError):
-            raise said
-        return said
-
-
 async def _contained(work: Awaitable[str]) -> str | ToolError:
     """A refusal as a value: raised within a group it would come out as a group."""
     try:
@@ -98,17 +68,21 @@ async def _contained(work: Awaitable[str]) -> str | ToolError:
 class ServerRequests:
     """Answers one server."""
 
-    def __init__(self, server: str, sampling: McpSampling, roots: Callable[[], str], sampler: Sampler | None) -> None:
-        self._server = server
-        self._sampling = sampling
+    def __init__(self, config: ServerConfig, roots: Callable[[], str], sampler: Sampler | None) -> None:
+        self._server = config.name
+        self._sampling = config.entry.sampling
         self._roots = roots
         self._sampler = sampler
         self._times: deque[float] = deque()
-        self.calls: list[CallUnderWay] = []
+        self.clock = CallClock(config.entry.timeout)
 
     @property
     def may_sample(self) -> bool:
         return self._sampling.enabled and self._sampler is not None
+
+    @property
+    def _newest(self) -> CallUnderWay | None:
+        return self.clock.calls[-1] if self.clock.calls else None
 
     async def list_roots(self, context: Any) -> "ListRootsResult":
         """The folder that the session works in, and nothing else."""
@@ -125,14 +99,14 @@ class ServerRequests:
         """Put the server's questions to the person, one field after another. Nobody there is no consent."""
         from mcp_types import ElicitResult
 
-        call = self.calls[-1] if self.calls else None
+        call = self._newest
         if call is None:
             return _error("nothing was called, so nobody is asked")
         message = f"The MCP server {self._server!r} asks: {str(params.message)[:MAX_MESSAGE]}"
         try:
             if params.mode == "url":
                 text = f"{message}\nIt wants you to open {params.url} and to say when you are done."
-                said = await call.ask(text, ["done", DECLINE])
+                said = await self._ask(call, text, ["done", DECLINE])
                 return ElicitResult(action="accept" if said == "done" else "decline")
             content = await self._form(call, message, params.requested_schema)
         except ToolError as error:
@@ -140,11 +114,27 @@ class ServerRequests:
             return ElicitResult(action="cancel")
         return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
 
+    async def _ask(self, call: CallUnderWay, question: str, choices: Sequence[str] | None) -> str:
+        """What the person says; `ToolError` when nobody does. It is asked from where the call was made."""
+        ctx = call.ctx
+        if not isinstance(ctx, AsksUser):
+            raise ToolError("nobody can be asked here")
+        self.clock.pause(call)
+        try:
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(_contained(ctx.ask_user(question, choices)), context=call.context)
+            said = task.result()
+        finally:
+            self.clock.resume(call)
+        if isinstance(said, ToolError):
+            raise said
+        return said
+
     async def _form(self, call: CallUnderWay, message: str, schema: Any) -> dict[str, Any] | None:
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         fields = list(properties.items())[:MAX_FIELDS] if isinstance(properties, Mapping) else []
         if not fields:
-            return {} if await call.ask(message, ["accept", DECLINE]) == "accept" else None
+            return {} if await self._ask(call, message, ["accept", DECLINE]) == "accept" else None
         required = schema.get("required") or ()
         content: dict[str, Any] = {}
         for name, field in fields:
@@ -154,7 +144,7 @@ class ServerRequests:
             choices = _choices(facts)
             hint = f"({name}, {facts.get('type', 'text')}{'' if needed else ', may be left empty'})"
             text = f"{message}\n{what[:MAX_MESSAGE]} {hint}" + ("" if choices else f"; say {DECLINE!r} to refuse")
-            said = (await call.ask(text, [*choices, DECLINE] if choices else None)).strip()
+            said = (await self._ask(call, text, [*choices, DECLINE] if choices else None)).strip()
             if said.lower() == DECLINE:
                 return None
             if said or needed:
@@ -167,7 +157,7 @@ class ServerRequests:
         """Ask the one model client, within the caps of this server."""
         from mcp_types import CreateMessageResult, TextContent
 
-        call, caps = (self.calls[-1] if self.calls else None), self._sampling
+        call, caps = self._newest, self._sampling
         if call is None or self._sampler is None or not caps.enabled:
             return _error("no call is under way that a model could be asked for")
         if self._is_too_often():

@@ -6,6 +6,7 @@ child ends the connection at once.
 """
 
 import asyncio
+import json
 import logging
 import math
 import re
@@ -30,6 +31,7 @@ STOP_S = 0.5  # between the end of its stdin and TERM
 LAST_WORDS_S = 0.2
 LOG_BYTES = 5_000_000
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")')
+_HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 log = logging.getLogger(__name__)
 
 
@@ -104,6 +106,9 @@ async def stdio_streams(child: Child, signals: LinkSignals) -> AsyncIterator["Tr
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
+            whole = _without_halves(line)
+            if whole is not None and whole != line:  # the second time it is the same
+                return message_of(whole)
             log.debug("an MCP server printed a line that is no message: %r", line[:200])
             return None
 
@@ -195,6 +200,17 @@ async def message_lines(child: Child, most: int = MAX_LINE) -> AsyncIterator[byt
             size += len(rest)
             if size > most and len(parts) > 2:
                 parts[1:-1] = []  # what is in the middle of such a line is of no use to anybody
+
+
+def _without_halves(line: bytes) -> bytes | None:
+    """JSON with a mark in place of half a character, as programs write that cut a text anywhere; None for a line
+    without. The SDK takes no such line, and a call would wait for its answer until it is late."""
+    if not _HALF.search(line):
+        return None
+    try:
+        return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return None
 
 
 def _joined(parts: list[bytes], size: int, most: int) -> bytes:

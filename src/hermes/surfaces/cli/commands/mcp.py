@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +74,8 @@ class SwallowingArgs(click.Command):
 @click.option("--header", multiple=True, metavar="NAME=VALUE", help="A header for the address.")
 @click.option("--oauth", is_flag=True, help="One signs in there; see hermes mcp login.")
 @click.option("--parallel", is_flag=True, help="Its calls may run side by side.")
-@click.option("--include", multiple=True, metavar="TOOL", help="Offer only this tool; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="TOOL", help="Do not offer this tool; may be repeated.")
+@click.option("--include", multiple=True, metavar="TOOL", help="Offer only this tool; A,B and repeats add up.")
+@click.option("--exclude", multiple=True, metavar="TOOL", help="Do not offer this tool; A,B and repeats add up.")
 @click.option("--from", "source", type=click.Path(), help="A JSON file of another product (mcpServers); - is stdin.")
 @click.option("--offline", is_flag=True, help="Do not start it now.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -226,8 +226,8 @@ def tools(cli: Cli, name: str, as_json: bool) -> None:
 
 @mcp.command("configure")
 @click.argument("name")
-@click.option("--include", multiple=True, metavar="TOOL", help="Offer only this tool; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="TOOL", help="Do not offer this tool; may be repeated.")
+@click.option("--include", multiple=True, metavar="TOOL", help="Offer only this tool; A,B and repeats add up.")
+@click.option("--exclude", multiple=True, metavar="TOOL", help="Do not offer this tool; A,B and repeats add up.")
 @click.option("--all", "everything", is_flag=True, help="Offer all its tools again.")
 @click.option("--on/--off", "is_on", default=None, help="Use the server, or do not.")
 @click.option("--parallel/--one-by-one", default=None, help="Whether its calls may run side by side.")
@@ -243,10 +243,11 @@ def configure(cli: Cli, /, name: str, include: tuple[str, ...], exclude: tuple[s
     care = _care(cli)
     config = care.config(name)
     manifest = care.shelf.read(config)
-    if manifest is not None:
-        known = {tool.name for tool in manifest.tools}
-        if unknown := [one for one in (*include, *exclude) if one not in known]:
-            raise UserError(f"{name} has no tool {unknown[0]!r}; see: hermes mcp tools {name}")
+    known = {tool.name for tool in manifest.tools} if manifest is not None else set[str]()
+    include, exclude = _names(include, known), _names(exclude, known)
+    unknown = [one for one in (*include, *exclude) if one not in known]
+    if manifest is not None and unknown:
+        raise UserError(f"{name} has no tool {unknown[0]!r}; see: hermes mcp tools {name}")
     entry = care.written(name)
     if include or exclude or options["everything"]:
         entry = with_tools(entry, include, exclude)
@@ -369,9 +370,14 @@ def _entries(name: str, words: tuple[str, ...], options: dict[str, Any]) -> "dic
         headers=_pairs("--header", options["header"]),
         auth="oauth" if options["oauth"] else "",
         supports_parallel_tool_calls=options["parallel"],
-        tools=McpTools(include=options["include"], exclude=options["exclude"]),
+        tools=McpTools(include=_names(options["include"]), exclude=_names(options["exclude"])),
     )
     return {name: entry}
+
+
+def _names(given: tuple[str, ...], known: Collection[str] = ()) -> tuple[str, ...]:
+    """What was given, lists with commas taken apart; a tool that is called so stays one."""
+    return tuple(name.strip() for one in given for name in ([one] if one in known else one.split(",")) if name.strip())
 
 
 def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:

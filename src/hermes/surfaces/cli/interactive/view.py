@@ -13,10 +13,11 @@ from hermes.surfaces.cli.child_lines import ChildLines
 from hermes.surfaces.cli.interactive.diff_view import created_in
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, clean
-from hermes.surfaces.cli.output import cut
+from hermes.surfaces.cli.output import cut, width_of
 from hermes.types import (
     BlockClosed,
     CallFinished,
+    CallProgress,
     CallStarted,
     ChildProgress,
     Commentary,
@@ -87,6 +88,7 @@ class TurnView:
         self._kept_back: list[str] = []  # drawn, but shown at the end only: `display.streaming` is off
         self._running: dict[str, tuple[str, float]] = {}
         self._below: dict[str, list[str]] = {}  # by running call: the tail of its output, or how its children fare
+        self._progress: dict[str, str] = {}  # by running call: how far it is, as its tool says
         self._asked_s = 0.0  # how long people have been waited for
         self._asked_since: float | None = None
         self._last = ""  # what was written last: text or call, which decides about empty lines
@@ -106,7 +108,7 @@ class TurnView:
         self._running = {each: since for each, since in self._running.items() if each.startswith(OWN)}
         self._last_tool, self._began, self.has_answer, self.is_thinking = "", self._now(), False, True
         self._below = {each: self._below[each] for each in self._running if each in self._below}
-        self._created, self._last = set(), ""
+        self._created, self._last, self._progress = set(), "", {}
         self._children.begin()
 
     def end(self) -> None:
@@ -140,7 +142,7 @@ class TurnView:
         now = self._now()
         now = min(now, self._asked_since) if self._asked_since is not None else now
         for each, (text, since) in self._running.items():
-            lines.append(("running", f"● {text} ({now - since:.0f} s)"))
+            lines.append(("running", self._running_line(text, self._progress.get(each, ""), f" ({now - since:.0f} s)")))
             lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
         lines += [("running", clean(line)) for line in self._children.live(self._paint.width - 1)]
         if self.is_thinking and not lines:
@@ -182,6 +184,8 @@ class TurnView:
                 self._close_text()
             case OutputTail() if event.call_id in self._running:
                 self.tell_below(event.call_id, event.text.splitlines())
+            case CallProgress() if event.call_id in self._running:
+                self._progress[event.call_id] = " ".join(clean(event.words).split())
             case ModelAnswered():
                 self.context_tokens = event.usage.prompt_tokens or self.context_tokens
                 self._tokens.add(event.usage)
@@ -253,6 +257,7 @@ class TurnView:
         """Calls that were running when they were stopped stay on the screen: they may have had their effect."""
         for each in ids or [one for one in self._running if not one.startswith(OWN)]:
             text, since = self._running.pop(each)
+            self._progress.pop(each, None)
             tail = self._below.pop(each, [])
             if self._look.display.tool_progress != "off":
                 ended = f" (stopped after {self._now() - since:.0f} s)"
@@ -267,6 +272,7 @@ class TurnView:
             return
         text, since = self._running.pop(event.call.id, (self._call_text(event.call.name, event.args), self._now()))
         self._below.pop(event.call.id, None)
+        self._progress.pop(event.call.id, None)
         self.has_answer, self.is_thinking = False, True
         shown = self._look.display.tool_progress
         details, output = event.result.details, printed(text_of(event.result.content))
@@ -291,6 +297,14 @@ class TurnView:
         elif not refused:
             drawn += self._paint.output(output, VERBOSE_LINES if shown == "verbose" else OUTPUT_LINES)
         self._put("call", drawn)
+
+    def _running_line(self, text: str, progress: str, since: str) -> str:
+        """One line, whatever is said of it: where both do not fit, how far the call is comes before its arguments."""
+        room = max(8, self._paint.width - width_of(since) - 2)
+        if not progress:
+            return f"● {text}{since}"
+        progress = cut(progress, room * 2 // 3)
+        return f"● {cut(text, max(8, room - width_of(progress) - 3))} · {progress}{since}"
 
     def _call_text(self, name: str, args: dict[str, Any]) -> str:
         wanted = [args.get(key) for key in TELLING if key in args] or list(args.values())
