@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from hermes.config.host_entry import plain_name
 from hermes.confinement.policy import TellsNetwork
 from hermes.seams import Action, ToolContext
 from hermes.tools.network.ask_host import NETWORK_TOOL
 from hermes.tools.network.host_rules import read_rules
-from hermes.tools.network.made_up_names import plain_name
 from hermes.tools.web.addresses import AddressRules, FetchTarget, Refused
 from hermes.tools.web.fetch_page import PAGES_FIRST, Fetcher, FetchLimits
 
