@@ -24,7 +24,7 @@ def is_right(whole: bytes) -> bool:
     total = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return total == 0xFFFF
+    return bool(total == 0xFFFF)
 
 
 def test_a_first_packet_names_its_connection() -> None:

@@ -1,28 +1,27 @@
 """Connections to any port of a made-up address: the first packet is held until somebody listens for it.
 
 Nobody can listen on every port at once, and a listener stands in the way of a server of the session that wants the same
-port on every address. So the packet that begins a connection goes nowhere at first, and we see it. Then we listen at
-that address and port, let the connection's packets through and send the first one on; once the connection is there, the
-listener goes. The program notices nothing but a millisecond.
+port on every address. So the packet that begins a connection meets nobody at first, and we see it. Then we listen at
+that address and port and send the packet on, and once no more connections come the listener goes. The program notices
+nothing but a millisecond.
 """
 
-import contextlib
 import errno
-import logging
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from hermes.tools.network.space import NetworkSpace
 
-log = logging.getLogger(__name__)
-_MOST_AT_ONCE = 64
-_MOST_LED = 1000
+_MOST_AT_ONCE = 256
+_MOST_LISTENERS = 256
+_MOST_SENT = 4096
 _LARGEST = 2048
 _SYN, _RST, _ACK = 0x02, 0x04, 0x10
-LISTEN_S = 5.0  # for a connection whose program gave up meanwhile
-LOOK_AFTER_S = (0.05, 0.5, 5.0)  # a connection has ended: when its last packets are through
+# A listener that is closed refuses whoever came in that very moment, so it is closed when nobody has come for a while.
+IDLE_S = 0.1
 
 
 class Begun(NamedTuple):
@@ -33,9 +32,10 @@ class Begun(NamedTuple):
     from_port: int
 
 
-class _Awaited(NamedTuple):
-    listener: socket.socket
-    begun: set[int]  # by the ports that they come from
+class _Awaited:
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.used_at = time.monotonic()
 
 
 class HeldPackets:
@@ -46,72 +46,63 @@ class HeldPackets:
         self._listen = listen  # have connections taken from this listener
         self._tell = tell  # a server of the session has that port
         self._awaited: dict[tuple[str, int], _Awaited] = {}
-        self._led: set[Begun] = set()
-        self._ended: set[Begun] = set()
+        self._sent: set[Begun] = set()  # what we sent on, which we see as well
 
-    def look(self) -> list[Begun]:
-        """Take up what was begun since the last time; the connections to be expected."""
-        found = []
+    def look(self) -> None:
+        """Listen for what was begun since the last time."""
         for _ in range(_MOST_AT_ONCE):
             try:
                 packet = self._space.wire.recv(_LARGEST)
             except BlockingIOError:
-                break
+                return
             begun = read_begun(packet)
-            if begun is not None and begun not in self._led and self._lead(begun, packet):
-                found.append(begun)
-        return found
+            if begun in self._sent:
+                self._sent.discard(begun)
+            elif begun is not None:
+                self._lead(begun, packet)
 
-    def taken(self, begun: Begun) -> socket.socket | None:
-        """The connection is there, or will not come; the listener to be closed when nobody waits for it any more."""
+    def idle(self) -> list[socket.socket]:
+        """The listeners that nobody came to lately: whoever asks closes them."""
+        self.look()  # what is on its way to a listener was on the wire before
+        until = time.monotonic() - IDLE_S
+        gone = {place: each.listener for place, each in self._awaited.items() if each.used_at < until}
+        for place in gone:
+            del self._awaited[place]
+        return list(gone.values())
+
+    def used(self, address: str, port: int) -> None:
+        """Somebody came."""
+        awaited = self._awaited.get((address, port))
+        if awaited is not None:
+            awaited.used_at = time.monotonic()
+
+    @property
+    def is_listening(self) -> bool:
+        return bool(self._awaited)
+
+    def close(self) -> None:
+        for awaited in self._awaited.values():
+            awaited.listener.close()
+        self._awaited.clear()
+
+    def _lead(self, begun: Begun, packet: bytes) -> None:
         awaited = self._awaited.get((begun.address, begun.port))
-        if awaited is None:
-            return None
-        awaited.begun.discard(begun.from_port)
-        if awaited.begun:
-            return None
-        del self._awaited[begun.address, begun.port]
-        return awaited.listener
-
-    def ended(self, begun: Begun) -> bool:
-        """The connection was closed; whether somebody has to `sweep` for it."""
-        if begun in self._led:
-            self._ended.add(begun)
-        return bool(self._ended)
-
-    def sweep(self) -> bool:
-        """Forget closed connections whose last packets are through; whether some are left."""
-        if self._ended:
-            open_now = self._space.open_pairs()
-            for begun in [each for each in self._ended if (each.from_port, each.port) not in open_now]:
-                self._ended.discard(begun)
-                self._led.discard(begun)
-                self._space.routes.forget(*begun)
-        return bool(self._ended)
-
-    def _lead(self, begun: Begun, packet: bytes) -> bool:
-        awaited = self._awaited.get((begun.address, begun.port))
-        if awaited is None and len(self._led) < _MOST_LED:
+        if awaited is None and len(self._awaited) < _MOST_LISTENERS:
             listener, why = self._space.listen(begun.address, begun.port)
             if listener is not None:
-                awaited = self._awaited[begun.address, begun.port] = _Awaited(listener, set())
+                awaited = self._awaited[begun.address, begun.port] = _Awaited(listener)
                 self._listen(listener)
             elif why == errno.EADDRINUSE:
                 self._tell(begun)
         if awaited is None:
             self._space.send(reset_of(packet))
-            return False
-        awaited.begun.add(begun.from_port)
-        self._led.add(begun)
-        self._space.routes.let_through(*begun)
+            return
+        awaited.used_at = time.monotonic()
+        if len(self._sent) >= _MOST_SENT:  # some were not seen again
+            self._sent.clear()
+        # It may have found the listener by itself just now; then the kernel knows the connection, and drops this.
+        self._sent.add(begun)
         self._space.send(summed(packet))
-        return True
-
-    def close(self) -> None:
-        for awaited in self._awaited.values():
-            with contextlib.suppress(OSError):
-                awaited.listener.close()
-        self._awaited.clear()
 
 
 def read_begun(packet: bytes) -> Begun | None:

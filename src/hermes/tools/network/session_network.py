@@ -18,7 +18,7 @@ from msgspec import Struct
 from hermes.config.host_entry import is_host_name, plain_name
 from hermes.errors import ToolError
 from hermes.tools.network import dns_message, proxy_words
-from hermes.tools.network.held_packets import LISTEN_S, LOOK_AFTER_S, Begun, HeldPackets
+from hermes.tools.network.held_packets import IDLE_S, Begun, HeldPackets
 from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
@@ -64,6 +64,7 @@ class SessionNetwork:
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Event | None = None
         self._is_refilled = True
+        self._is_tidied = False  # idle listeners are looked for
 
     # -- from the session's own loop -------------------------------------------------------------------------------
 
@@ -234,35 +235,26 @@ class SessionNetwork:
     # -- connections to any port -------------------------------------------------------------------------------------
 
     def _look_at_wire(self) -> None:
-        for begun in self._held_packets.look():
-            self._loop_of().call_later(LISTEN_S, self._stop_waiting, begun)
+        self._held_packets.look()
         self._refill_soon()
 
     def _take_from(self, listener: socket.socket) -> None:
         self._loop_of().add_reader(listener, self._accept, listener, self._carry_held)
+        if not self._is_tidied:
+            self._is_tidied = True
+            self._loop_of().call_later(IDLE_S, self._tidy)
 
-    def _stop_waiting(self, begun: Begun) -> None:
-        listener = self._held_packets.taken(begun)
-        if listener is not None:
+    def _tidy(self) -> None:
+        for listener in self._held_packets.idle():
             self._loop_of().remove_reader(listener)
             listener.close()
+        self._is_tidied = self._held_packets.is_listening
+        if self._is_tidied:
+            self._loop_of().call_later(IDLE_S, self._tidy)
 
     async def _carry_held(self, connection: socket.socket) -> None:
-        (address, port), (_, from_port) = connection.getsockname()[:2], connection.getpeername()[:2]
-        begun = Begun(address, port, from_port)
-        self._stop_waiting(begun)
-        try:
-            await self._carry(connection)
-        finally:
-            if self._held_packets.ended(begun):
-                self._sweep_later(0)
-
-    def _sweep_later(self, time: int) -> None:
-        self._loop_of().call_later(LOOK_AFTER_S[time], self._sweep, time)
-
-    def _sweep(self, time: int) -> None:
-        if self._held_packets.sweep() and time + 1 < len(LOOK_AFTER_S):
-            self._sweep_later(time + 1)
+        self._held_packets.used(*connection.getsockname()[:2])
+        await self._carry(connection)
 
     def _tell_taken(self, begun: Begun) -> None:
         name = self._names.name_of(begun.address) or begun.address

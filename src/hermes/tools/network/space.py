@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.errors import ToolError
 from hermes.tools.network.made_up_names import RANGE
-from hermes.tools.network.routes import MARK, Routes
+from hermes.tools.network.routes import Routes
 
 log = logging.getLogger(__name__)
 
@@ -21,13 +21,13 @@ PROXY_PORT = 1080
 # way; for any other port see `held_packets`.
 ALWAYS_PORTS = (22, 80, 443)
 # What the wire shows: first packets of connections to made-up addresses, but for the ports above.
-WATCH = {"watch": [int(RANGE.network_address), int(RANGE.netmask), *ALWAYS_PORTS], "mark": MARK}
+WATCH = {"watch": [int(RANGE.network_address), int(RANGE.netmask), *ALWAYS_PORTS]}
 _SPARE = 64
 FEW_LEFT = 24
 _SPARE_V6 = 8
 FEW_V6_LEFT = 2
 _ANSWER_LIMIT_S = 10.0
-_LISTENS, _OVER = "0A", "06"
+_LISTENS = "0A"
 
 
 @runtime_checkable
@@ -104,12 +104,6 @@ class NetworkSpace:
         """Who listens in the namespace, ourselves among them."""
         return [each for fd in self._tables for each in listening_in(_whole(fd))]
 
-    def open_pairs(self) -> set[tuple[int, int]]:
-        """The ports of every connection that still has something to say: its own, and that of the other side."""
-        return {
-            (_port_of(row[1]), _port_of(row[2])) for fd in self._tables for row in _rows(_whole(fd)) if row[3] != _OVER
-        }
-
     def inode_of(self, port: int) -> int:
         """The socket of the program that connects from this port; 0 when it is gone."""
         for fd in self._tables:
@@ -135,7 +129,7 @@ async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
     made = await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6, **WATCH})
     space = NetworkSpace(made)
     try:
-        space.routes.prepare(ALWAYS_PORTS)
+        space.routes.prepare()
         space.wire.setblocking(False)
     except OSError as error:
         space.close()

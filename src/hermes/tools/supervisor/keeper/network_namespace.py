@@ -17,7 +17,7 @@ from hermes.tools.supervisor.keeper import start
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 MOST_SENT = 200  # descriptors in one message; the kernel takes 253
-_SO_ATTACH_FILTER, _SO_MARK, _IP_TRANSPARENT, _ETH_P_IP = 26, 36, 19, 0x0800
+_SO_ATTACH_FILTER, _IP_TRANSPARENT, _ETH_P_IP = 26, 19, 0x0800
 _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 0x8914, 0x1, 0x40
 
 
@@ -67,7 +67,10 @@ def _answer(line: socket.socket, request: start.Request, namespaces: list[int]) 
         kinds.append("netlink")
         made.append(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).detach())
         kinds += ["wire", "raw"]
-        made += [_wire(wanted["watch"]).detach(), _raw(wanted["mark"]).detach()]
+        made += [
+            _wire(wanted["watch"]).detach(),
+            socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).detach(),
+        ]
     for word in wanted["bound"]:
         kinds.append(word)
         made.append(_bound(word).detach())
@@ -145,11 +148,4 @@ def _wire(watch: list[int]) -> socket.socket:
     made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)  # it sees nothing before it is bound
     made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(steps), ctypes.addressof(program)))
     made.bind(("lo", _ETH_P_IP))
-    return made
-
-
-def _raw(mark: int) -> socket.socket:
-    """A socket that sends whole packets, which the namespace's rules know by their mark."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-    made.setsockopt(socket.SOL_SOCKET, _SO_MARK, mark)
     return made
