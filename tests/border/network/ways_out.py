@@ -214,7 +214,8 @@ WAYS: dict[str, Call] = {
         "    s = socket.socket(); s.settimeout(0.5); print(n, s.connect_ex((a, n))); s.close()"
     ),
     "a server at a made-up address": py(
-        f"{_S}a = socket.gethostbyname('HOST'); l = socket.socket(); l.setsockopt(0, 15, 1)\nl.bind((a, 4444)); l.listen()\n"
+        f"{_S}a = socket.gethostbyname('HOST'); l = socket.socket(); l.setsockopt(0, 15, 1)\n"
+        "l.bind((a, 4444)); l.listen()\n"
         "s = socket.socket(); s.connect((a, 4444)); s.sendall(b'x'); print('own')"
     ),
     "routes asked of the kernel": py(
