@@ -125,6 +125,18 @@ async def any_port_is_reached_by_name_and_stays_free_for_a_server(tmp_path: Path
     assert "a program of this session listens on port" in result.notes[0]
 
 
+async def an_address_that_a_rule_names_is_reached_without_a_name(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
+    hosts = ("10.9.8.7:8080", "192.0.2.0/24")
+    async with environment(tmp_path, person, network_hosts=hosts) as made:
+        tried = "for a in 10.9.8.7:8080 192.0.2.5 10.9.8.7:81 10.9.8.6:8080; do curl -sS -m 9 http://$a/; done"
+        result = await made.execute(tried, ALLOWED, TurnScope())
+        reached = "could not be reached from this machine"  # there is nobody at these addresses
+        told = [note.partition(" ")[0] for note in result.notes if reached in note]
+        assert told == ["10.9.8.7:8080", "192.0.2.5:80"]
+    assert [action.text for action in person.asked] == ["10.9.8.7:81"]  # and the last has no route
+
+
 async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
     size = 40_000_000
     with server(bytes(size)) as port:
@@ -248,6 +260,7 @@ CASES = {
     for case in (
         a_host_that_a_rule_names_is_reached_without_a_question,
         any_port_is_reached_by_name_and_stays_free_for_a_server,
+        an_address_that_a_rule_names_is_reached_without_a_name,
         something_large_comes_whole_both_ways,
         a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
         the_clock_of_the_command_stands_still_while_a_person_thinks,

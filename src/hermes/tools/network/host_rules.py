@@ -1,8 +1,9 @@
 """Which hosts pass without a question: what the person wrote, and what the machine was set up for. Pure."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 
 from msgspec import Struct
 
@@ -44,6 +45,14 @@ class HostRules(Struct, frozen=True):
         except ValueError:
             return False
         return any(rule.covers_address(address, port) for rule in self.named)
+
+    def networks(self) -> list[IPv4Network]:
+        """The addresses that the person's own words open; programs reach them without a name."""
+        found = []
+        for rule in self.named:
+            with contextlib.suppress(ValueError):
+                found.append(IPv4Network(rule.host, strict=False))
+        return found
 
     def usable(self, host: str, port: int, found: Sequence[str]) -> list[str]:
         """The addresses of a granted host that may be connected to: public ones, and private ones that a rule names.

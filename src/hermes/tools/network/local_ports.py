@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.listening_sockets import listening_here
-from hermes.tools.network.made_up_names import is_made_up
 from hermes.tools.network.relay import fit, refuse, relay
 from hermes.tools.network.space import PROXY_PORT, NetworkSpace
 
@@ -74,8 +73,7 @@ class LocalPorts:
         self.offered.clear()
 
     def _look(self, spawn: Spawn) -> None:
-        listening = [each for each in self._space.listening() if not is_made_up(each.host)]
-        now = {each.port: each.host for each in listening if (each.host, each.port) not in self.own}
+        now = {each.port: each.host for each in self._space.listening() if (each.host, each.port) not in self.own}
         # A program of the person's would believe who answers on a port of these.
         now = {port: host for port, host in now.items() if port >= _LOWEST and port not in SERVICES}
         for port in [port for port in self._listeners if port not in now]:

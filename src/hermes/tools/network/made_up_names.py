@@ -31,8 +31,3 @@ class MadeUpNames:
     def name_of(self, address: str) -> str | None:
         """The name that an address was made up for."""
         return self._by_address.get(address)
-
-
-def is_made_up(address: str) -> bool:
-    """Whether an address is out of our range."""
-    return ":" not in address and IPv4Address(address) in RANGE

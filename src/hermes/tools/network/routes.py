@@ -1,8 +1,8 @@
-"""The routes of a session's namespace, over a netlink socket in it: packets to made-up addresses stay there.
+"""The routes of a session's namespace, over a netlink socket in it: which packets stay there, to come to us.
 
-Such an address is nobody's own in the namespace, though packets to it come in again over loopback: a listener of ours
-that may take them does, and where nobody listens the kernel has no address to refuse from, so that it says nothing and
-the packet is as good as held (see `held_packets`).
+A made-up address, and one that the settings grant, is nobody's own in the namespace, though packets to it come in again
+over loopback: a listener of ours that may take them does, and where nobody listens the kernel has no address to refuse
+from, so that it says nothing and the packet is as good as held (see `held_packets`).
 """
 
 import os
@@ -33,9 +33,9 @@ class Routes:
         rule += _attribute(_RULE_PROTOCOL, bytes([socket.IPPROTO_UDP]))
         self._ask(_RULE_ADD, rule + _attribute(_DESTINATION, RANGE.network_address.packed))
 
-    def lead_here(self, address: str) -> None:
-        """From now on packets to this made-up address stay in the namespace; until then it has no route."""
-        route = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, _MAIN, _STATIC, _SCOPE_LINK, _UNICAST, 0)
+    def lead_here(self, address: str, bits: int = 32) -> None:
+        """From now on packets to this address, or network, stay in the namespace; until then it has no route."""
+        route = struct.pack("=BBBBBBBBI", socket.AF_INET, bits, 0, 0, _MAIN, _STATIC, _SCOPE_LINK, _UNICAST, 0)
         route += _attribute(_DESTINATION, socket.inet_aton(address))
         route += _attribute(_OUT_OVER, struct.pack("=I", _LOOPBACK))
         self._ask(_ROUTE_ADD, route + _attribute(_PREFERRED_SOURCE, socket.inet_aton("127.0.0.1")))

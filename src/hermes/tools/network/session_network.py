@@ -110,6 +110,8 @@ class SessionNetwork:
                 for word, bound in self.space.bound.items():
                     self._attend(word, bound)
                 self._loop.add_reader(self.space.wire, self._look_at_wire)
+                for network in self._wishes.rules.networks():
+                    self.space.routes.lead_here(str(network.network_address), network.prefixlen)
                 self._offer_services()
                 served = self._group.create_task(self.ports.serve(self._spawn))
                 is_served.set()
@@ -239,6 +241,7 @@ class SessionNetwork:
         self._refill_soon()
 
     def _take_from(self, listener: socket.socket) -> None:
+        self.ports.own.add(listener.getsockname())
         self._loop_of().add_reader(listener, self._accept, listener, self._carry_held)
         if not self._is_tidied:
             self._is_tidied = True
@@ -246,6 +249,7 @@ class SessionNetwork:
 
     def _tidy(self) -> None:
         for listener in self._held_packets.idle():
+            self.ports.own.discard(listener.getsockname())
             self._loop_of().remove_reader(listener)
             listener.close()
         self._is_tidied = self._held_packets.is_listening
@@ -266,12 +270,14 @@ class SessionNetwork:
     # -- connections -------------------------------------------------------------------------------------------------
 
     async def _carry(self, connection: socket.socket) -> None:
-        """A connection to a made-up address, or to our own loopback in the namespace."""
+        """A connection to a made-up address or one that a rule names, or to our own loopback in the namespace."""
         address, port = connection.getsockname()[:2]
         name = self._names.name_of(address)
         if name is not None:
             await self._reach(connection, name, port, b"", b"")
-        elif address.startswith("127.") and port >= 1024:
+        elif not address.startswith("127."):
+            await self._reach(connection, address, port, b"", b"")
+        elif port >= 1024:
             await self._reach_local(connection, port)
         else:
             refuse(connection)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.errors import ToolError
-from hermes.tools.network.made_up_names import RANGE
 from hermes.tools.network.routes import Routes
 
 log = logging.getLogger(__name__)
@@ -20,8 +19,8 @@ PROXY_PORT = 1080
 # Listened on at every address from the start. No program of a session can listen below 1024, so these are in nobody's
 # way; for any other port see `held_packets`.
 ALWAYS_PORTS = (22, 80, 443)
-# What the wire shows: first packets of connections to made-up addresses, but for the ports above.
-WATCH = {"watch": [int(RANGE.network_address), int(RANGE.netmask), *ALWAYS_PORTS]}
+# What the wire does not show of first packets: those within loopback, and those to the ports above.
+WATCH = {"not_watched": [0x7F000000, 0xFF000000, *ALWAYS_PORTS]}
 _SPARE = 64
 FEW_LEFT = 24
 _SPARE_V6 = 8
@@ -53,7 +52,7 @@ class NetworkSpace:
         self.namespaces = tuple(found[name] for name in ("user", "net") if name in found)
         self._tables = [found[name] for name in ("tcp", "tcp6") if name in found]
         self._netlink = socket.socket(fileno=found["netlink"])
-        self.wire = socket.socket(fileno=found["wire"])  # sees the packets that begin connections to made-up addresses
+        self.wire = socket.socket(fileno=found["wire"])  # sees the packets that begin connections
         self._raw = socket.socket(fileno=found["raw"])
         self.routes = Routes(self._netlink)
         self.bound = {word: socket.socket(fileno=fd) for word, fd in made if " " in word}

@@ -68,7 +68,7 @@ def _answer(line: socket.socket, request: start.Request, namespaces: list[int]) 
         made.append(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).detach())
         kinds += ["wire", "raw"]
         made += [
-            _wire(wanted["watch"]).detach(),
+            _wire(wanted["not_watched"]).detach(),
             socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).detach(),
         ]
     for word in wanted["bound"]:
@@ -123,16 +123,16 @@ def _stream() -> socket.socket:
     return made
 
 
-def _wire(watch: list[int]) -> socket.socket:
-    """A socket that sees packets which begin a TCP connection to the network `watch` names, but for some ports."""
-    network, mask, *ports = watch
+def _wire(but: list[int]) -> socket.socket:
+    """A socket that sees packets which begin a TCP connection, but for those to one network and to some ports."""
+    network, mask, *ports = but
     none = 13 + len(ports)  # the instruction that lets nothing through; the one before it lets all through
     steps = [
         (0x30, 0, 0, 9),  # the protocol
         (0x15, 0, none - 2, socket.IPPROTO_TCP),
         (0x20, 0, 0, 16),  # where to
         (0x54, 0, 0, mask),
-        (0x15, 0, none - 5, network),
+        (0x15, none - 5, 0, network),
         (0x28, 0, 0, 6),  # not a later part of a packet in parts
         (0x45, none - 7, 0, 0x1FFF),
         (0xB1, 0, 0, 0),  # behind the head
