@@ -92,6 +92,8 @@ class HeldPackets:
             if listener is not None:
                 awaited = self._awaited[begun.address, begun.port] = _Awaited(listener)
                 self._listen(listener)
+            elif why == errno.EAGAIN:
+                return  # more sockets are on their way, and its program asks again in a second
             elif why == errno.EADDRINUSE:
                 self._tell(begun)
         if awaited is None:

@@ -26,11 +26,17 @@ class Routes:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
-    def prepare(self) -> None:
-        """Have datagrams to made-up addresses fail at once, so that a program that can goes on over TCP."""
+    def refuse_datagrams(self) -> None:
+        """Have those to made-up addresses fail at once, so that a program that can goes on over TCP."""
+        self._refuse(_attribute(_RULE_PROTOCOL, bytes([socket.IPPROTO_UDP])))
+
+    def refuse_all(self) -> None:
+        """Nobody serves the namespace any more: what still runs there is not to wait for an answer."""
+        self._refuse(b"")
+
+    def _refuse(self, which: bytes) -> None:
         rule = struct.pack("=BBBBBBBBI", socket.AF_INET, RANGE.prefixlen, 0, 0, 0, 0, 0, _UNREACHABLE, 0)
-        rule += _attribute(_RULE_PRIORITY, struct.pack("=I", 1))
-        rule += _attribute(_RULE_PROTOCOL, bytes([socket.IPPROTO_UDP]))
+        rule += _attribute(_RULE_PRIORITY, struct.pack("=I", 1)) + which
         self._ask(_RULE_ADD, rule + _attribute(_DESTINATION, RANGE.network_address.packed))
 
     def lead_here(self, address: str, bits: int = 32) -> None:

@@ -125,6 +125,8 @@ class SessionNetwork:
             for each in (*self._listeners, *self._connections):  # also what was taken and not yet looked at
                 each.close()
             self._held_packets.close()
+            with contextlib.suppress(OSError):
+                self.space.routes.refuse_all()
             self.ports.close()
             self.space.close()
 

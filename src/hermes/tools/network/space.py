@@ -128,7 +128,7 @@ async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
     made = await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6, **WATCH})
     space = NetworkSpace(made)
     try:
-        space.routes.prepare()
+        space.routes.refuse_datagrams()
         space.wire.setblocking(False)
     except OSError as error:
         space.close()
