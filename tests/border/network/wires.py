@@ -46,7 +46,7 @@ def lay() -> str:
         done = subprocess.run([program, *line.split()], capture_output=True, text=True, check=False)
         if done.returncode and "-6" not in line:
             return f"ip {line}: {done.stderr.strip()}"
-    names = {**NAMES, **{way_name(place): [way_address(place)] for place in range(120)}}
+    names = {**NAMES, **{way_name(place): [way_address(place)] for place in range(150)}}
     text = "".join(f"{address} {name}\n" for name, found in names.items() for address in found)
     hosts = Path("/run/accounts/hosts")
     hosts.write_text(f"127.0.0.1 localhost\n{text}")

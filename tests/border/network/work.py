@@ -26,12 +26,25 @@ def _py(name: str, text: str, expects: str = "words of the api") -> NetworkTask:
     return NetworkTask(name, py(text), expects)
 
 
+def _lib(name: str, text: str, expects: str = "words of the api") -> NetworkTask:
+    """Python with the libraries that these tests have."""
+    return NetworkTask(name, sh(f'$AIO_PYTHON -c "{text}"'), expects)
+
+
 _NPM = "npm --no-audit --no-fund -s"
 _VENV = "python3 -m venv --clear --without-pip v && "
 _PIP = "/usr/bin/python3 -m pip --python v/bin/python -q --disable-pip-version-check"
 _AIO = (
     "$AIO_PYTHON - <<'HERE'\nimport asyncio, aiohttp\nasync def main():\n    async with aiohttp.ClientSession() as s:\n"
 )
+
+_JAVA = """import java.net.*; import java.net.http.*;
+class Get {
+    public static void main(String[] words) throws Exception {
+        var asked = HttpRequest.newBuilder(URI.create("http://api.test:9000/words")).build();
+        System.out.println(HttpClient.newHttpClient().send(asked, HttpResponse.BodyHandlers.ofString()).body());
+    }
+}"""
 
 WORK: dict[str, tuple[NetworkTask, ...]] = {
     "clients": (
@@ -136,6 +149,64 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
             ),
             "words of the api",
         ),
+        _lib("requests", "import requests; print(requests.get('http://api.test/words').text)"),
+        _lib(
+            "requests posts a file",
+            "import requests; print(requests.post('http://api.test/echo', data=open('main.py')).text)",
+            "hello",
+        ),
+        _lib("httpx", "import httpx; print(httpx.get('http://api.test/words').text)"),
+        _lib(
+            "urllib3 keeps a pool",
+            (
+                "import urllib3; p = urllib3.PoolManager(); [p.request('GET', 'http://api.test/words') for _ in "
+                "range(5)]; print(p.request('GET', 'http://api.test/words').data)"
+            ),
+        ),
+        _sh(
+            "perl",
+            "perl -MHTTP::Tiny -e 'print HTTP::Tiny->new->get(\"http://api.test/words\")->{content}'",
+            "words of the api",
+        ),
+        _sh(
+            "openssl",
+            "openssl s_client -connect api.test:443 -CAfile /home/.packages/ca.pem -verify_return_error </dev/null",
+            "Verify return code: 0",
+        ),
+        _sh(
+            "wget of a tree",
+            "wget -q -r -np -nH -P tree http://api.test/simple/greeter/ && ls tree/simple/greeter",
+            "index.html",
+        ),
+        _sh(
+            "wget goes on where it was",
+            "curl -sSf http://api.test/words | head -c 5 > words; wget -q -c http://api.test/words; cat words",
+            "words",
+        ),
+        _sh("a port that no rule names", "curl -sSf http://api.test:9000/words", "words of the api"),
+        _node(
+            "node and a port that no rule names",
+            "fetch('http://api.test:9000/words').then(r => r.text()).then(console.log)",
+        ),
+        _lib(
+            "many to a port that no rule names",
+            (
+                "import concurrent.futures as f, requests; p = f.ThreadPoolExecutor(16); print(list(p.map(lambda"
+                " _: requests.get('http://api.test:9000/words').text, range(64)))[-1])"
+            ),
+        ),
+        _sh(
+            "two machines that speak",
+            "(curl -sSf http://api.test:9000/words; curl -sSf http://api.test:8088/words) | sort | uniq -c",
+            "2 words of the api",
+            "curl",
+        ),
+        NetworkTask(
+            "java",
+            sh(f"cat > Get.java <<'HERE'\n{_JAVA}\nHERE\njava Get.java"),
+            "words of the api",
+            "javac",
+        ),
         _node("fetch of node", "fetch('http://api.test/words').then(r => r.text()).then(console.log)"),
         _node("http of node", "require('http').get('http://api.test/words', r => r.pipe(process.stdout))"),
         NetworkTask(
@@ -222,6 +293,35 @@ WORK: dict[str, tuple[NetworkTask, ...]] = {
             "8",
         ),
         _sh("uv compiles", "echo greeter > r.in && uv pip compile -q r.in", "greeter==1.1.0"),
+        _sh("pip wheel", "/usr/bin/python3 -m pip wheel -q -w wheels counted && ls wheels", "counted-2.0", "python3"),
+        _sh(
+            "pip from an address",
+            (
+                f"{_VENV}{_PIP} install --no-deps http://index.test/greeter-1.0.0-py3-none-any.whl && ls "
+                f"v/lib/*/site-packages"
+            ),
+            "greeter",
+        ),
+        _sh(
+            "uv adds a package",
+            (
+                "uv init -q --bare --no-workspace added && uv add -q --project added greeter && uv run -q "
+                "--project added python -c 'import greeter; print(9)'"
+            ),
+            "9",
+        ),
+        _sh("uv runs a tool", "uvx -q counted", "Hello you", "uvx"),
+        _sh("npm packs", "npm pack -s left-padded", "left-padded-1.0.0.tgz"),
+        _sh("npm fetches a tool to run", "npm exec -y -- hello-tool", "hello from a tool"),
+        _sh(
+            "cargo fetches and builds",
+            (
+                "cargo new -q --vcs none app && (cd app && cargo add -q tinycrate && echo 'fn main() { "
+                'println!("{}", tinycrate::seven()) }\' '
+                "> src/main.rs && cargo run -q)"
+            ),
+            "7",
+        ),
         _sh(
             "npm install",
             f"{_NPM} install left-padded && node -e \"console.log(require('left-padded')('x', 3))\"",

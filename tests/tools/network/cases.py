@@ -101,6 +101,66 @@ async def a_host_that_a_rule_names_is_reached_without_a_question(tmp_path: Path)
     assert (result.output, result.notes, person.asked) == ("words of the server", (), [])
 
 
+async def any_port_is_reached_by_name_and_stays_free_for_a_server(tmp_path: Path) -> None:
+    serve = (
+        "import socket, sys; s = socket.create_server(('0.0.0.0', int(sys.argv[1])))\n"
+        "print('listens'); s.settimeout(9); c, _ = s.accept(); c.sendall(b'own'); c.close()\n"
+    )
+    with server() as port:
+        other = port + 1 if port < 65535 else port - 1
+        async with environment(tmp_path, network_hosts=("api.test", f"odd.test:{port}")) as made:
+            many = f"seq 20 | xargs -P 20 -I% curl -sS -m 9 http://odd.test:{port}/%; curl -sS http://api.test:{port}/"
+            result = await made.execute(many, ALLOWED, TurnScope())
+            assert result.output == "words of the server" * 21, result
+            (tmp_path / "work" / "serve.py").write_text(serve)
+            # Nobody is there, which is told; and the port was listened on for that connection alone.
+            result = await made.execute(f"curl -sS -m 9 http://api.test:{other}/", ALLOWED, TurnScope())
+            assert f"api.test:{other} could not be reached" in result.notes[0]
+            both = (
+                f"python3 -u serve.py {other} > out & until grep -qs listens out; do sleep 0.05; done; "
+                f"curl -s -m 3 http://api.test:{other}/; cat </dev/tcp/127.0.0.1/{other}"
+            )
+            result = await made.execute(both, ALLOWED, TurnScope())
+    assert result.output == "own"
+    assert "a program of this session listens on port" in result.notes[0]
+
+
+async def an_address_that_a_rule_names_is_reached_without_a_name(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
+    hosts = ("10.9.8.7:8080", "192.0.2.0/24")
+    async with environment(tmp_path, person, network_hosts=hosts) as made:
+        tried = "for a in 10.9.8.7:8080 192.0.2.5 10.9.8.7:81 10.9.8.6:8080; do curl -sS -m 9 http://$a/; done"
+        result = await made.execute(tried, ALLOWED, TurnScope())
+        reached = "could not be reached from this machine"  # there is nobody at these addresses
+        told = [note.partition(" ")[0] for note in result.notes if reached in note]
+        assert told == ["10.9.8.7:8080", "192.0.2.5:80"]
+    assert [action.text for action in person.asked] == ["10.9.8.7:81"]  # and the last has no route
+
+
+async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
+    size = 40_000_000
+    with server(bytes(size)) as port:
+        async with environment(tmp_path, network_hosts=("api.test",)) as made:
+            result = await made.execute(f"curl -sS http://api.test:{port}/ | wc -c", ALLOWED, TurnScope())
+            assert result.output.strip() == str(size)
+    listener = socket.create_server(("127.0.0.1", 0))
+    taken: list[int] = []
+
+    def take() -> None:
+        connection, _ = listener.accept()
+        taken.append(sum(iter(lambda: len(connection.recv(1 << 16)), 0)))
+        connection.close()
+
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    async with environment(tmp_path, network_hosts=("api.test",)) as made:
+        port = listener.getsockname()[1]
+        await made.execute(f"head -c {size} /dev/zero > /dev/tcp/api.test/{port}", ALLOWED, TurnScope())
+        await asyncio.to_thread(thread.join, 20)
+    listener.close()
+    assert taken == [size]
+
+
 async def a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once(tmp_path: Path) -> None:
     person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
     async with environment(tmp_path, person) as made:
@@ -199,6 +259,9 @@ CASES = {
     case.__name__: case
     for case in (
         a_host_that_a_rule_names_is_reached_without_a_question,
+        any_port_is_reached_by_name_and_stays_free_for_a_server,
+        an_address_that_a_rule_names_is_reached_without_a_name,
+        something_large_comes_whole_both_ways,
         a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
         the_clock_of_the_command_stands_still_while_a_person_thinks,
         many_connections_to_one_host_are_one_question,

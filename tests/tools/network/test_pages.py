@@ -63,3 +63,11 @@ async def test_a_host_that_a_search_found_is_not() -> None:
 async def test_a_name_within_another_is_not_named() -> None:
     gate = FixedGate(allowed=False, reason="no")
     assert await asked_for(context(gate, user_task="see 127.0.0.1.evil.test"), gate) == ["127.0.0.1:9"]
+
+
+async def test_a_name_is_not_looked_up_before_its_host_is_granted() -> None:
+    """The name itself would leave: no address is needed for the question."""
+    gate = FixedGate(allowed=False, reason="no")
+    with pytest.raises(Refused, match="no"):
+        await gated_fetcher(context(gate), "web_extract", FetchLimits()).fetch("http://words.known-nowhere.invalid/")
+    assert [action.text for action in gate.asked] == ["words.known-nowhere.invalid:80"]

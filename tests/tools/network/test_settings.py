@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hermes.config.load import load_settings
+from hermes.config.mistakes import every_mistake
 from hermes.config.sections import terminal
 from hermes.confinement.policy import Confinement
 from hermes.errors import UserError
@@ -15,11 +16,12 @@ from hermes.tools.supervisor.confine import bubblewrap
 @pytest.mark.parametrize(
     ("text", "reach", "warnings"),
     [
-        ("{}", "open", 0),
+        ("{}", "ask", 0),
+        ("{network: open}", "open", 0),
         ("{network: ask}", "ask", 0),
         ("{network: 'off'}", "off", 0),
         ("{sandbox_network: false}", "off", 1),
-        ("{sandbox_network: true}", "open", 1),
+        ("{sandbox_network: true}", "ask", 1),
         ("{sandbox_network: false, network: ask}", "ask", 1),
     ],
 )
@@ -30,6 +32,26 @@ def test_one_key_decides_and_the_older_one_gives_one_line(
     settings = load_settings(hermes_home, environ={})
     assert settings.of(terminal.Section).reach == reach
     assert len(settings.warnings) == warnings
+
+
+@pytest.mark.parametrize(
+    "entry", ["http://api.test/", "api.test:0x50", "*", "300.1.1.1", "1::2::3", "a b", "api.test:70000"]
+)
+def test_what_is_no_host_is_refused_when_the_settings_are_read(hermes_home: Path, entry: str) -> None:
+    text = f"terminal:\n  network_hosts: [good.test, {entry!r}]\n  timeout: soon\n"
+    (hermes_home / "config.yaml").write_text(text)
+    first, second = every_mistake(hermes_home, {})
+    assert "terminal.timeout" in first
+    assert "config.yaml, line 2: terminal.network_hosts" in second
+    assert "is no host; write a name (example.org)" in second
+
+
+@pytest.mark.parametrize(
+    "entry", ["api.test", "*.api.test", "API.test.", "api.test:8443", "10.0.0.0/8", "[2001:db8::1]:443", "192.0.2.1:80"]
+)
+def test_what_is_a_host_is_taken(hermes_home: Path, entry: str) -> None:
+    (hermes_home / "config.yaml").write_text(f"terminal: {{network_hosts: [{entry!r}]}}\n")
+    assert every_mistake(hermes_home, {}) == []
 
 
 def test_a_host_of_the_command_line_is_added_to_those_of_the_settings(hermes_home: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, field
 
 from hermes.config.section import SectionBase, key
+from hermes.errors import ConfigError
 
 Machine = Literal["local", "ssh"]  # the files there are somebody's
 Container = Literal["docker", "singularity", "modal", "daytona"]  # nothing there is anybody's, but for what is mounted
@@ -16,7 +17,7 @@ PROGRAMS: dict[Backend, tuple[str, ...]] = {  # by which a backend is reached; o
     "singularity": ("apptainer", "singularity"),
 }
 Network = Literal["open", "ask", "off"]
-DEFAULT_NETWORK: Network = "open"
+DEFAULT_NETWORK: Network = "ask"
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Sandbox = Literal["auto", "on", "off", "read-only", "workspace", "open"]
 CONTAINERS: frozenset[str] = frozenset(get_args(Container))
@@ -57,7 +58,7 @@ class Section(SectionBase, frozen=True):
         key(
             "Which hosts sandboxed commands reach: `open` all of them, `ask` those that were granted, and you are "
             "asked about another one once, `off` none. `ask` needs the level full; where that is not to be had it is "
-            "`off`. Unset it is `open`."
+            "`off` if you wrote it here. Unset it is `ask` at the level full, and `open` elsewhere."
         ),
     ] = None
     network_hosts: Annotated[
@@ -142,6 +143,20 @@ class Section(SectionBase, frozen=True):
             return ""
         means = "is taken as `network: off`" if said is False else "says nothing any more"
         return f"terminal.sandbox_network: {str(said).lower()} {means}; write terminal.network: open, ask or off"
+
+    @classmethod
+    def refused(cls, plain: object) -> tuple[str, str] | None:
+        hosts = plain.get("network_hosts") if isinstance(plain, dict) else None
+        if not hosts:
+            return None
+        from hermes.config.host_entry import read_host  # paid by who names some
+
+        try:
+            for entry in hosts:
+                read_host(str(entry))
+        except ConfigError as error:
+            return "network_hosts", str(error)
+        return None
 
     @classmethod
     def fold(cls, plain: object) -> object:

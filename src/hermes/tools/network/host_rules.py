@@ -1,16 +1,14 @@
 """Which hosts pass without a question: what the person wrote, and what the machine was set up for. Pure."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 
 from msgspec import Struct
 
-from hermes.errors import ConfigError
-from hermes.tools.network.made_up_names import is_host_name, plain_name
+from hermes.config.host_entry import read_host
 from hermes.tools.web.addresses import Address, is_metadata, is_public, real_address
-
-_MOST_PORT = 65535
 
 
 class HostRule(Struct, frozen=True):
@@ -48,6 +46,14 @@ class HostRules(Struct, frozen=True):
             return False
         return any(rule.covers_address(address, port) for rule in self.named)
 
+    def networks(self) -> list[IPv4Network]:
+        """The addresses that the person's own words open; programs reach them without a name."""
+        found = []
+        for rule in self.named:
+            with contextlib.suppress(ValueError):
+                found.append(IPv4Network(rule.host, strict=False))
+        return found
+
     def usable(self, host: str, port: int, found: Sequence[str]) -> list[str]:
         """The addresses of a granted host that may be connected to: public ones, and private ones that a rule names.
 
@@ -70,33 +76,4 @@ def read_rules(entries: Iterable[str]) -> tuple[HostRule, ...]:
 
 def read_rule(entry: str) -> HostRule:
     """`host`, `*.host`, `host:port`, `192.0.2.1`, `[2001:db8::1]:443` or `10.0.0.0/8`."""
-    text = plain_name(entry.strip())
-    host, port = _split(text)
-    if not 0 <= port <= _MOST_PORT or not (_is_network(host) or is_host_name(host.replace("*", "x"))) or host == "*":
-        raise ConfigError(
-            f"{entry!r} is no host; write a name (example.org), all below one (*.example.org), an address or a "
-            "network, each with or without :PORT"
-        )
-    return HostRule(host, port)
-
-
-def _split(text: str) -> tuple[str, int]:
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        return host, _port(rest.removeprefix(":")) if rest else 0
-    if text.count(":") == 1:
-        host, _, port = text.partition(":")
-        return host, _port(port)
-    return text, 0
-
-
-def _port(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= 5 else -1
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
+    return HostRule(*read_host(entry))

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 from hermes.tools.network.host_desk import HostDesk
+from hermes.tools.network.listening_sockets import listening_here
 from hermes.tools.network.relay import fit, refuse, relay
-from hermes.tools.network.space import PROXY_PORT, NetworkSpace, listening_in
+from hermes.tools.network.space import PROXY_PORT, NetworkSpace
 
 # What people run on their machine and develop against, by the words of a question.
 SERVICES = {
@@ -132,10 +132,4 @@ def _target(host: str) -> str:
 
 def served_here() -> set[int]:
     """The ports that somebody listens on at this machine's loopback."""
-    found: set[int] = set()
-    for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for each in listening_in(Path(f"/proc/net/{name}").read_text("ascii", "replace")):
-                if each.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104
-                    found.add(each.port)
-    return found
+    return {each.port for each in listening_here() if each.host in ("127.0.0.1", "0.0.0.0", "::", "::1")}  # noqa: S104

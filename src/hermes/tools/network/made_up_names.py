@@ -1,13 +1,12 @@
 """Made-up addresses: each name that a program asks for gets one of its own, which means nothing anywhere else."""
 
-import re
 from ipaddress import IPv4Address, IPv4Network
+
+from hermes.config.host_entry import is_host_name
 
 RANGE = IPv4Network("198.18.0.0/15")  # for tests of network equipment: no host of anybody's has one of these
 _FIRST = 256  # so that no address looks like that of a network
 MOST_NAMES = 16_384
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_LONGEST = 253
 
 
 class MadeUpNames:
@@ -32,14 +31,3 @@ class MadeUpNames:
     def name_of(self, address: str) -> str | None:
         """The name that an address was made up for."""
         return self._by_address.get(address)
-
-
-def plain_name(text: str) -> str:
-    """A host name as it is compared: in lower case, without the last dot."""
-    return text.lower().removesuffix(".")
-
-
-def is_host_name(name: str) -> bool:
-    """Whether `name` may be that of a host: labels of letters and digits, and not an address in digits."""
-    labels = name.split(".")
-    return len(name) <= _LONGEST and all(_LABEL.fullmatch(label) for label in labels) and not labels[-1].isdecimal()

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from hermes.tools.network.made_up_names import plain_name
+from hermes.config.host_entry import plain_name
 
 _MOST_HEAD = 16 * 1024
 _NO_SIGN_IN, _CONNECT = 0, 1

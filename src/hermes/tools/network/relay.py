@@ -5,13 +5,19 @@ import contextlib
 import fcntl
 import logging
 import os
+import select
 import socket
 import struct
+import time
+
+from hermes.tools.supervisor.threads import in_daemon_thread
 
 log = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
 _SMALL = 1 << 20
 _PIPE = 1 << 20
+_BUSY_S = 0.005
+_GATHER_S = 0.0005
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
@@ -32,44 +38,55 @@ async def _carry(source: socket.socket, target: socket.socket) -> None:
         await loop.sock_sendall(target, room[:size])
         carried += size
     if carried >= _SMALL:
-        await _splice(source, target)
+        await _carry_large(source, target)
     with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_WR)
 
 
-async def _splice(source: socket.socket, target: socket.socket) -> None:
-    """Carry on to the end through a pipe: the bytes of something large never come into this process."""
+async def _carry_large(source: socket.socket, target: socket.socket) -> None:
+    """Carry on to the end in a thread: something large would keep this loop from everybody else."""
+    ends = os.dup(source.fileno()), os.dup(target.fileno())  # the thread's own: ours may be closed before it ends
+    try:
+        await in_daemon_thread(_splice, *ends)
+    except asyncio.CancelledError:
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then finds an end
+        raise
+
+
+def _splice(source: int, target: int) -> None:
+    """Move bytes from one socket to the other through a pipe, so that they never come into this process."""
     out_of, into = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    readable, writable = select.poll(), select.poll()
+    readable.register(source, select.POLLIN)
+    writable.register(target, select.POLLOUT)
+    flags = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
+    came = 0.0
     try:
         with contextlib.suppress(OSError):  # the user's pipes are as large as they may be
             fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _PIPE)
         while True:
             try:
-                left = os.splice(source.fileno(), into, _PIPE, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+                left = os.splice(source, into, _PIPE, flags=flags)
             except BlockingIOError:
-                await _ready(source, is_to_write=False)
+                readable.poll()
+                now = time.monotonic()
+                if now - came < _BUSY_S:
+                    # A stream, which comes in pieces of 16 KB: to wake for each costs as much as the rest of the way.
+                    time.sleep(_GATHER_S)
+                came = now
                 continue
             if not left:
                 return
             while left:
                 try:
-                    left -= os.splice(out_of, target.fileno(), left, flags=os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE)
+                    left -= os.splice(out_of, target, left, flags=flags)
                 except BlockingIOError:
-                    await _ready(target, is_to_write=True)
+                    writable.poll()
     finally:
-        os.close(out_of)
-        os.close(into)
-
-
-async def _ready(connection: socket.socket, *, is_to_write: bool) -> None:
-    loop = asyncio.get_running_loop()
-    add, remove = (loop.add_writer, loop.remove_writer) if is_to_write else (loop.add_reader, loop.remove_reader)
-    waiting: asyncio.Future[None] = loop.create_future()
-    add(connection, lambda: None if waiting.done() else waiting.set_result(None))
-    try:
-        await waiting
-    finally:
-        remove(connection)
+        for fd in (out_of, into, source, target):
+            os.close(fd)
 
 
 def refuse(connection: socket.socket) -> None:

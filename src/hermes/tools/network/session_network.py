@@ -15,23 +15,21 @@ from typing import Any
 
 from msgspec import Struct
 
+from hermes.config.host_entry import is_host_name, plain_name
 from hermes.errors import ToolError
 from hermes.tools.network import dns_message, proxy_words
+from hermes.tools.network.held_packets import IDLE_S, Begun, HeldPackets
 from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
-from hermes.tools.network.made_up_names import MadeUpNames, is_host_name, plain_name
+from hermes.tools.network.made_up_names import MadeUpNames
 from hermes.tools.network.relay import fit, refuse, relay
-from hermes.tools.network.space import LOW_PORTS, PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
+from hermes.tools.network.space import PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
 from hermes.tools.network.wish import HostWish, meant_to_send, program_of
 from hermes.tools.supervisor.threads import in_daemon_thread
 from hermes.tools.web.addresses import look_up, numeric
 
 log = logging.getLogger(__name__)
-# Beside the low ones: listened on for each name at its own address, where a server of the session that takes every
-# address is not in the way. Ports on which people develop are left to their servers.
-HIGH_PORTS = (1433, 3306, 5432, 5671, 6379, 6443, 8443, 8883, 9092, 9418, 11371, 27017)
-_NAMES_WITH_HIGH_PORTS = 48
 _CONNECT_LIMIT_S = 15.0
 _FIRST_WORDS_S = 30.0
 _PEEK = 2048
@@ -58,7 +56,7 @@ class SessionNetwork:
         self._supervisor = supervisor
         self._wishes = wishes
         self._names = MadeUpNames()
-        self._named_listeners = 0
+        self._held_packets = HeldPackets(space, self._take_from, self._tell_taken)
         self._listeners: list[socket.socket] = []
         self._connections: set[socket.socket] = set()
         self._asker: tuple[asyncio.AbstractEventLoop, AskHost] | None = None
@@ -66,6 +64,7 @@ class SessionNetwork:
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Event | None = None
         self._is_refilled = True
+        self._is_tidied = False  # idle listeners are looked for
 
     # -- from the session's own loop -------------------------------------------------------------------------------
 
@@ -110,6 +109,9 @@ class SessionNetwork:
             async with asyncio.TaskGroup() as self._group:
                 for word, bound in self.space.bound.items():
                     self._attend(word, bound)
+                self._loop.add_reader(self.space.wire, self._look_at_wire)
+                for network in self._wishes.rules.networks():
+                    self.space.routes.lead_here(str(network.network_address), network.prefixlen)
                 self._offer_services()
                 served = self._group.create_task(self.ports.serve(self._spawn))
                 is_served.set()
@@ -122,6 +124,9 @@ class SessionNetwork:
             is_served.set()
             for each in (*self._listeners, *self._connections):  # also what was taken and not yet looked at
                 each.close()
+            self._held_packets.close()
+            with contextlib.suppress(OSError):
+                self.space.routes.refuse_all()
             self.ports.close()
             self.space.close()
 
@@ -139,7 +144,7 @@ class SessionNetwork:
             self._loop.add_reader(bound, self._accept, bound, self._carry)
 
     def _listen(self, host: str, port: int) -> None:
-        made = self.space.listen(host, port)
+        made, _ = self.space.listen(host, port)
         if made is not None:
             assert self._loop is not None
             self._listeners.append(made)
@@ -228,25 +233,53 @@ class SessionNetwork:
             return None
         address, is_new = found
         if is_new:
-            self.space.lead_here(address)
-            rules = self._wishes.rules
-            ports = {rule.port for rule in (*rules.named, *rules.known) if rule.port and rule.covers(name, rule.port)}
-            if self._named_listeners < _NAMES_WITH_HIGH_PORTS:
-                self._named_listeners += 1
-                ports |= set(HIGH_PORTS)
-            for port in sorted(ports - set(LOW_PORTS)):
-                self._listen(address, port)
+            self.space.routes.lead_here(address)
         return address
+
+    # -- connections to any port -------------------------------------------------------------------------------------
+
+    def _look_at_wire(self) -> None:
+        self._held_packets.look()
+        self._refill_soon()
+
+    def _take_from(self, listener: socket.socket) -> None:
+        self.ports.own.add(listener.getsockname())
+        self._loop_of().add_reader(listener, self._accept, listener, self._carry_held)
+        if not self._is_tidied:
+            self._is_tidied = True
+            self._loop_of().call_later(IDLE_S, self._tidy)
+
+    def _tidy(self) -> None:
+        for listener in self._held_packets.idle():
+            self.ports.own.discard(listener.getsockname())
+            self._loop_of().remove_reader(listener)
+            listener.close()
+        self._is_tidied = self._held_packets.is_listening
+        if self._is_tidied:
+            self._loop_of().call_later(IDLE_S, self._tidy)
+
+    async def _carry_held(self, connection: socket.socket) -> None:
+        self._held_packets.used(*connection.getsockname()[:2])
+        await self._carry(connection)
+
+    def _tell_taken(self, begun: Begun) -> None:
+        name = self._names.name_of(begun.address) or begun.address
+        self.desk.note(
+            f"{name}:{begun.port} could not be reached, since a program of this session listens on port {begun.port} "
+            f"of every address (let it listen on 127.0.0.1, or go through the proxy at 127.0.0.1:{PROXY_PORT})"
+        )
 
     # -- connections -------------------------------------------------------------------------------------------------
 
     async def _carry(self, connection: socket.socket) -> None:
-        """A connection to a made-up address, or to our own loopback in the namespace."""
+        """A connection to a made-up address or one that a rule names, or to our own loopback in the namespace."""
         address, port = connection.getsockname()[:2]
         name = self._names.name_of(address)
         if name is not None:
             await self._reach(connection, name, port, b"", b"")
-        elif address.startswith("127.") and port >= 1024:
+        elif not address.startswith("127."):
+            await self._reach(connection, address, port, b"", b"")
+        elif port >= 1024:
             await self._reach_local(connection, port)
         else:
             refuse(connection)

@@ -1,6 +1,8 @@
 """A session's network namespace as the runtime holds it: descriptors and sockets of it, and nothing that runs there."""
 
+import errno
 import json
+import logging
 import os
 import socket
 import struct
@@ -8,22 +10,23 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from hermes.errors import ToolError
+from hermes.tools.network.routes import Routes
+
+log = logging.getLogger(__name__)
 
 DNS_PLACES = ("127.0.0.1", "127.0.0.53")
 PROXY_PORT = 1080
-# No program of a session can listen below 1024, so these are in nobody's way.
-LOW_PORTS = (21, 22, 25, 43, 80, 110, 143, 389, 443, 465, 563, 587, 636, 853, 873, 989, 990, 993, 995)
-_SPARE = 96
-FEW_LEFT = 32
+# Listened on at every address from the start. No program of a session can listen below 1024, so these are in nobody's
+# way; for any other port see `held_packets`.
+ALWAYS_PORTS = (22, 80, 443)
+# What the wire does not show of first packets: those within loopback, and those to the ports above.
+WATCH = {"not_watched": [0x7F000000, 0xFF000000, *ALWAYS_PORTS]}
+_SPARE = 64
+FEW_LEFT = 24
 _SPARE_V6 = 8
 FEW_V6_LEFT = 2
 _ANSWER_LIMIT_S = 10.0
-_ROUTE_ADD, _REQUEST_ACK_CREATE = 24, 0x1 | 0x4 | 0x400
-_TABLE_LOCAL, _BY_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
-_DESTINATION, _OUT_OVER = 1, 4
-_LOOPBACK = 1  # the number of the interface in every namespace
 _LISTENS = "0A"
-_FILE_EXISTS = 17
 
 
 @runtime_checkable
@@ -49,6 +52,9 @@ class NetworkSpace:
         self.namespaces = tuple(found[name] for name in ("user", "net") if name in found)
         self._tables = [found[name] for name in ("tcp", "tcp6") if name in found]
         self._netlink = socket.socket(fileno=found["netlink"])
+        self.wire = socket.socket(fileno=found["wire"])  # sees the packets that begin connections
+        self._raw = socket.socket(fileno=found["raw"])
+        self.routes = Routes(self._netlink)
         self.bound = {word: socket.socket(fileno=fd) for word, fd in made if " " in word}
         self._spare: list[socket.socket] = []
         self._spare_v6: list[socket.socket] = []
@@ -70,31 +76,28 @@ class NetworkSpace:
         kept = self._spare_v6 if is_v6 else self._spare
         return kept.pop() if kept else None
 
-    def listen(self, host: str, port: int) -> socket.socket | None:
-        """A socket that listens there; None when a program of the session does already."""
+    def listen(self, host: str, port: int) -> tuple[socket.socket | None, int]:
+        """A socket that listens there, or why there is none: a number of `errno`."""
         made = self.spare()
         if made is None:
-            return None
+            return None, errno.EAGAIN
         try:
+            # What was taken from it keeps nobody from listening there later.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((host, port))
             made.listen(64)
-        except OSError:
+        except OSError as error:
             made.close()
-            return None
+            return None, error.errno or errno.EIO
         made.setblocking(False)
-        return made
+        return made, 0
 
-    def lead_here(self, address: str) -> None:
-        """Route one made-up address to the namespace itself; until then it has no route."""
-        route = struct.pack(
-            "=BBBBBBBBI", socket.AF_INET, 32, 0, 0, _TABLE_LOCAL, _BY_STATIC, _SCOPE_HOST, _TYPE_LOCAL, 0
-        )
-        route += struct.pack("=HH4s", 8, _DESTINATION, socket.inet_aton(address))
-        route += struct.pack("=HHI", 8, _OUT_OVER, _LOOPBACK)
-        self._netlink.send(struct.pack("=IHHII", 16 + len(route), _ROUTE_ADD, _REQUEST_ACK_CREATE, 1, 0) + route)
-        (code,) = struct.unpack_from("=i", self._netlink.recv(4096), 16)
-        if code not in (0, -_FILE_EXISTS):
-            raise OSError(-code, f"no route to {address}: {os.strerror(-code)}")
+    def send(self, packet: bytes) -> None:
+        """Have a packet delivered in the namespace."""
+        try:
+            self._raw.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
+        except OSError as error:  # its program asks again in a second
+            log.debug("a packet was not sent on: %s", error)
 
     def listening(self) -> list[Listening]:
         """Who listens in the namespace, ourselves among them."""
@@ -104,12 +107,12 @@ class NetworkSpace:
         """The socket of the program that connects from this port; 0 when it is gone."""
         for fd in self._tables:
             for row in _rows(_whole(fd)):
-                if int(row[1].rpartition(":")[2], 16) == port and row[3] != _LISTENS and int(row[9]):
+                if _port_of(row[1]) == port and row[3] != _LISTENS and int(row[9]):
                     return int(row[9])
         return 0
 
     def close(self) -> None:
-        for each in (*self.bound.values(), *self._spare, *self._spare_v6, self._netlink):
+        for each in (*self.bound.values(), *self._spare, *self._spare_v6, self._netlink, self.wire, self._raw):
             each.close()
         self._spare.clear()
         self._spare_v6.clear()
@@ -121,8 +124,16 @@ class NetworkSpace:
 async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
     """A new namespace with the sockets that every session needs; `ToolError` where none can be had."""
     bound = [f"udp {host} 53" for host in DNS_PLACES] + ["tcp 0.0.0.0 53", f"tcp 127.0.0.1 {PROXY_PORT}"]
-    bound += [f"tcp 0.0.0.0 {port}" for port in LOW_PORTS]
-    return NetworkSpace(await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6}))
+    bound += [f"tcp 0.0.0.0 {port}" for port in ALWAYS_PORTS]
+    made = await _asked(supervisor, {"bound": bound, "spare": _SPARE, "spare6": _SPARE_V6, **WATCH})
+    space = NetworkSpace(made)
+    try:
+        space.routes.refuse_datagrams()
+        space.wire.setblocking(False)
+    except OSError as error:
+        space.close()
+        raise ToolError(f"the session's network could not be made: {error.strerror}") from error
+    return space
 
 
 async def more_sockets(supervisor: MakesNetworks, space: NetworkSpace) -> None:
@@ -171,6 +182,10 @@ def listening_in(table: str) -> list[Listening]:
             host, _, port = row[1].rpartition(":")
             found.append(Listening(_address(host), int(port, 16), int(row[9])))
     return found
+
+
+def _port_of(place: str) -> int:
+    return int(place.rpartition(":")[2], 16)
 
 
 def _rows(table: str) -> list[list[str]]:

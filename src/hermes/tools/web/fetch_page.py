@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 InThread: TypeAlias = Callable[..., Awaitable[Any]]
 Allow: TypeAlias = Callable[[web_addresses.FetchTarget], Awaitable[None]]
+AskHost: TypeAlias = Callable[[str, str, int], Awaitable[None]]  # the URL, and the host and port in it
 
 MAX_REDIRECTS = 10
 USER_AGENT = "hermes-runtime (+web_extract)"
@@ -61,6 +62,7 @@ class Fetcher:
     allow: Allow
     lookup: web_addresses.Lookup = web_addresses.look_up
     accept: str = PAGES_FIRST
+    ask_host: AskHost | None = None  # before a name is looked up, which tells it to others; raises to refuse it
 
     async def fetch(self, url: str) -> WebPage:
         """The page; `Refused` when a hop may not be made, `ToolError` when there is no page to have.
@@ -69,6 +71,7 @@ class Fetcher:
         """
         left = _Left(self.limits.timeout_s)
         for _ in range(self.limits.max_redirects + 1):
+            await self._ask(url)
             async with left.spent():
                 target = await self._checked(url)
             await self.allow(target)
@@ -84,8 +87,14 @@ class Fetcher:
 
     async def vetted(self, url: str) -> str:
         """`url`, when a service may be asked to fetch it: all that holds here holds there, as far as names resolve."""
+        await self._ask(url)
         await self.allow(await self._checked(url, is_fetched_here=False))
         return url
+
+    async def _ask(self, url: str) -> None:
+        if self.ask_host is not None:
+            _, host, port = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())
+            await self.ask_host(url, host, port)
 
     async def _checked(self, url: str, *, is_fetched_here: bool = True) -> web_addresses.FetchTarget:
         place = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())

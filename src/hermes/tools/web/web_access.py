@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from hermes.config.host_entry import plain_name
 from hermes.confinement.policy import TellsNetwork
 from hermes.seams import Action, ToolContext
 from hermes.tools.network.ask_host import NETWORK_TOOL
 from hermes.tools.network.host_rules import read_rules
-from hermes.tools.network.made_up_names import plain_name
 from hermes.tools.web.addresses import AddressRules, FetchTarget, Refused
 from hermes.tools.web.fetch_page import PAGES_FIRST, Fetcher, FetchLimits
 
@@ -19,7 +19,6 @@ def gated_fetcher(ctx: ToolContext, tool: str, limits: FetchLimits, accept: str 
     """What `tool` fetches with in this call; `accept` says what it would like to get."""
 
     async def allow(target: FetchTarget) -> None:
-        await _asked_about(target, ctx, tool)
         action = Action(
             kind="network",
             tool=tool,
@@ -35,8 +34,11 @@ def gated_fetcher(ctx: ToolContext, tool: str, limits: FetchLimits, accept: str 
         if not decision.allowed:
             raise Refused(decision.reason or "fetching this was not allowed", by_policy=True)
 
+    async def ask_host(url: str, host: str, port: int) -> None:
+        await _asked_about((url, host, port), ctx, tool)
+
     rules = AddressRules.of(ctx.settings)
-    return Fetcher(rules=rules, limits=limits, in_thread=ctx.in_thread, allow=allow, accept=accept)
+    return Fetcher(rules=rules, limits=limits, in_thread=ctx.in_thread, allow=allow, accept=accept, ask_host=ask_host)
 
 
 def remember_hosts(ctx: ToolContext, urls: Iterable[str]) -> None:
@@ -45,12 +47,12 @@ def remember_hosts(ctx: ToolContext, urls: Iterable[str]) -> None:
     known.update(host for url in urls if (host := urlsplit(url).hostname))
 
 
-async def _asked_about(target: FetchTarget, ctx: ToolContext, tool: str) -> None:
+async def _asked_about(place: tuple[str, str, int], ctx: ToolContext, tool: str) -> None:
     """Where commands ask for hosts, so do we, for one that neither the person nor a search result named."""
     environment = ctx.environment
     if not isinstance(environment, TellsNetwork) or await environment.reach() != "ask":
         return
-    host, port = plain_name(target.host), target.port
+    url, host, port = place[0], plain_name(place[1]), place[2]
     terminal = ctx.settings.get("terminal") or {}
     if any(rule.covers(host, port) for rule in read_rules(terminal.get("network_hosts") or ())):
         return
@@ -65,7 +67,7 @@ async def _asked_about(target: FetchTarget, ctx: ToolContext, tool: str) -> None
         route=ctx.route,
         session_id=ctx.session_id,
         task_id=ctx.task_id,
-        details={"reach": "host", "host": host, "why": f"{tool} wants to read {target.url}"},
+        details={"reach": "host", "host": host, "why": f"{tool} wants to read {url}"},
     )
     decision = await ctx.gate.decide(asked, ctx.scope)
     if not decision.allowed:

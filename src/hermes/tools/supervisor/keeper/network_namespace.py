@@ -17,6 +17,7 @@ from hermes.tools.supervisor.keeper import start
 
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 MOST_SENT = 200  # descriptors in one message; the kernel takes 253
+_SO_ATTACH_FILTER, _IP_TRANSPARENT, _ETH_P_IP = 26, 19, 0x0800
 _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 0x8914, 0x1, 0x40
 
 
@@ -49,6 +50,8 @@ def enter(namespaces: list[int]) -> None:
 
 
 def _answer(line: socket.socket, request: start.Request, namespaces: list[int]) -> None:
+    wanted = request["network"]
+    assert isinstance(wanted, dict)
     kinds: list[str] = []
     made: list[int] = []
     if namespaces:
@@ -63,14 +66,17 @@ def _answer(line: socket.socket, request: start.Request, namespaces: list[int]) 
             made.append(os.open(f"/proc/self/net/{name}", os.O_RDONLY))
         kinds.append("netlink")
         made.append(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).detach())
-    wanted = request["network"]
-    assert isinstance(wanted, dict)
+        kinds += ["wire", "raw"]
+        made += [
+            _wire(wanted["not_watched"]).detach(),
+            socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).detach(),
+        ]
     for word in wanted["bound"]:
         kinds.append(word)
         made.append(_bound(word).detach())
     for _ in range(int(wanted["spare"])):
         kinds.append("spare")
-        made.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM).detach())
+        made.append(_stream().detach())
     if socket.has_ipv6 and os.path.exists("/proc/self/net/if_inet6"):  # noqa: PTH110
         for _ in range(int(wanted["spare6"])):
             kinds.append("spare6")
@@ -103,8 +109,43 @@ def _raise_loopback() -> None:
 def _bound(word: str) -> socket.socket:
     """`udp 127.0.0.1 53` or `tcp 0.0.0.0 443`: a socket that is bound, and listens where that is what it is for."""
     kind, host, port = word.split()
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM)
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM) if kind == "udp" else _stream()
     made.bind((host, int(port)))
     if kind == "tcp":
         made.listen(128)
+    return made
+
+
+def _stream() -> socket.socket:
+    """One that may listen at, and answer from, addresses that are nobody's own here."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.IPPROTO_IP, _IP_TRANSPARENT, 1)
+    return made
+
+
+def _wire(but: list[int]) -> socket.socket:
+    """A socket that sees packets which begin a TCP connection, but for those to one network and to some ports."""
+    network, mask, *ports = but
+    none = 13 + len(ports)  # the instruction that lets nothing through; the one before it lets all through
+    steps = [
+        (0x30, 0, 0, 9),  # the protocol
+        (0x15, 0, none - 2, socket.IPPROTO_TCP),
+        (0x20, 0, 0, 16),  # where to
+        (0x54, 0, 0, mask),
+        (0x15, none - 5, 0, network),
+        (0x28, 0, 0, 6),  # not a later part of a packet in parts
+        (0x45, none - 7, 0, 0x1FFF),
+        (0xB1, 0, 0, 0),  # behind the head
+        (0x50, 0, 0, 13),  # the flags: SYN without ACK
+        (0x54, 0, 0, 0x12),
+        (0x15, 0, none - 11, 0x02),
+        (0x48, 0, 0, 2),  # the port
+        *((0x15, none - 13 - place, 0, port) for place, port in enumerate(ports)),
+        (0x06, 0, 0, 0xFFFF),
+        (0x06, 0, 0, 0),
+    ]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)  # it sees nothing before it is bound
+    made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(steps), ctypes.addressof(program)))
+    made.bind(("lo", _ETH_P_IP))
     return made

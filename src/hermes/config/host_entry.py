@@ -1,0 +1,57 @@
+"""How settings write a host: a name, all below one, an address or a network, each with or without a port. Pure."""
+
+import re
+from ipaddress import ip_network
+
+from hermes.errors import ConfigError
+
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_LONGEST = 253
+_MOST_PORT = 65535
+
+
+def read_host(entry: str) -> tuple[str, int]:
+    """Host and port of `host`, `*.host`, `host:port`, `192.0.2.1`, `[2001:db8::1]:443`, `10.0.0.0/8`; 0 is every port.
+
+    `ConfigError` for what is none of these.
+    """
+    host, port = _split(plain_name(entry.strip()))
+    if not 0 <= port <= _MOST_PORT or not (_is_network(host) or is_host_name(host.replace("*", "x"))) or host == "*":
+        raise ConfigError(
+            f"{entry!r} is no host; write a name (example.org), all below one (*.example.org), an address or a "
+            "network, each with or without :PORT"
+        )
+    return host, port
+
+
+def plain_name(text: str) -> str:
+    """A host name as it is compared: in lower case, without the last dot."""
+    return text.lower().removesuffix(".")
+
+
+def is_host_name(name: str) -> bool:
+    """Whether `name` may be that of a host: labels of letters and digits, and not an address in digits."""
+    labels = name.split(".")
+    return len(name) <= _LONGEST and all(_LABEL.fullmatch(label) for label in labels) and not labels[-1].isdecimal()
+
+
+def _split(text: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        return host, _port(rest.removeprefix(":")) if rest else 0
+    if text.count(":") == 1:
+        host, _, port = text.partition(":")
+        return host, _port(port)
+    return text, 0
+
+
+def _port(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= 5 else -1
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
