@@ -140,7 +140,7 @@ class TurnView:
         now = self._now()
         now = min(now, self._asked_since) if self._asked_since is not None else now
         for each, (text, since) in self._running.items():
-            lines.append(("running", f"● {text} ({now - since:.0f} s)"))
+            lines.append(("running", f"● {text} ({max(0.0, now - since):.0f} s)"))
             lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
         lines += [("running", clean(line)) for line in self._children.live()]
         if self.is_thinking and not lines:
