@@ -271,7 +271,8 @@ class Chat:
         await self._opened(None if target.is_copy else target.session_id)
 
     async def _opened(self, shown: str | None) -> None:
-        self._early = early = []
+        early: list[LiveEvent] = []
+        self._early = early
         try:
             count = await self.live.open()
             if shown is not None:
