@@ -121,7 +121,7 @@ def _memo_key(text: str) -> _MemoKey:
 
 
 class _CleanTexts:
-    """Texts that a set of secrets was not found in, newest last: one passes several sinks, and several sessions."""
+    """Texts without secrets, newest last: one passes several sinks, and several sessions."""
 
     def __init__(self) -> None:
         self._texts: dict[_MemoKey, None] = {}
@@ -160,10 +160,7 @@ class Redactor:
             self.register(secret)
 
     def copy(self) -> "Redactor":
-        """One that knows the same secrets and learns further ones by itself.
-
-        As long as neither has learnt any, a text that is clean to the one need not be looked at by the other.
-        """
+        """One that knows the same secrets, and learns further ones by itself."""
         made = Redactor(is_on=self._is_on)
         made._originals, made._forms, made._names = dict(self._originals), dict(self._forms), dict(self._names)
         made._encoded = self._encoded.copy()

@@ -8,6 +8,7 @@ from hermes.types import Event, JsonObject, Question
 from hermes.work_mode import WorkModeName
 
 NoticeLevel: TypeAlias = Literal["info", "warning", "error"]
+TERMINAL = "terminal"  # who has answered, to the terminal that did; to others its pid stands behind
 
 
 class WorkChanged(Struct, frozen=True, gc=False, tag="work"):

@@ -102,8 +102,15 @@ def test_a_question_waits_for_whoever_attaches_next(
             two.wait_for("rm -rf gone")
             two.wait_for("yes, once [o]")
             assert "was cut off" not in two.text
-            two.type(f"o{ENTER}")
+            assert two.text.index(" messages") < two.text.index("Clean") < two.text.index("May this run")
+            with hermes("attach", environ=screen, cwd=tmp_path) as three:
+                three.wait_for("yes, once [o]")
+                two.type(f"o{ENTER}")
+                three.wait_for("Answered by terminal", "All clean.")
+                three.type(CTRL_D)
+                assert three.ended() == 0
             two.wait_for("All clean.")
+            assert "Answered by" not in two.text
             two.type(CTRL_D)
             assert two.ended() == 0
     assert not (tmp_path / "gone").exists()

@@ -35,6 +35,9 @@ def test_garbage_gets_an_error_and_the_connection_goes_on(serve: Serve, uses_mod
             (b'"text"\n', -32600),
             (b'{"jsonrpc":"2.0"}\n', -32600),
             (b'{"method":7}\n', -32600),
+            (b'{"id":{"a":1},"method":"server.stop"}\n', -32600),
+            (b'{"id":[1],"method":"server.stop"}\n', -32600),
+            (b'{"id":true,"method":"server.stop"}\n', -32600),
         ):
             client.raw(line)
             assert client.reply(None)["error"]["code"] == code

@@ -30,7 +30,7 @@ class StepKeeper:
 
     async def prepare(self, folder: str) -> None:
         """Look at the project that `folder` is in, so that the first command need not wait for it."""
-        for root in self._checkpoints.roots_of(folder):
+        for root in await self._in_thread(self._checkpoints.roots_of, folder):
             await self._index(root)
 
     async def before(self, touch: Touch) -> None:

@@ -95,7 +95,9 @@ def read_request(line: bytes) -> WireRequest:
     if not isinstance(found, dict):
         raise WireError(NOT_A_REQUEST, "a request is a JSON object with jsonrpc, id, method and params")
     given = found.get("id", UNSET)
-    request_id = given if given is UNSET or isinstance(given, int | str) or given is None else UNSET
+    if not (given is UNSET or given is None or type(given) in (int, str)):
+        raise WireError(NOT_A_REQUEST, "the id of a request is a whole number or a text")
+    request_id: RequestId | UnsetType = given
     known = {"id": request_id} if request_id is not UNSET else {}
     method, params = found.get("method"), found.get("params")
     if not isinstance(method, str) or not method:

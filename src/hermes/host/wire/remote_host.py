@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
 
 from hermes.config.settings import Settings
 from hermes.errors import UserError
+from hermes.host.events import TERMINAL
 from hermes.host.host import Host
 from hermes.host.hosted_session import SessionStart
 from hermes.host.installation import Installation
@@ -26,6 +28,7 @@ class RemoteHost:
     def __init__(self, installation: Installation, cwd: str, *, is_read_only: bool = False) -> None:
         self._installation = installation
         self._cwd = cwd
+        self.name = f"{TERMINAL} {os.getpid()}"  # as others are told who has answered
         self._is_read_only = is_read_only
         self._local = Host()  # owns the tasks, and reads the store
         self._lock = asyncio.Lock()  # guards `current`: one looks for the server, the others wait
@@ -104,7 +107,7 @@ class RemoteHost:
         made.hears = self._hears
         self.begin(self._listen(made), "connection")
         try:
-            await made.hello("terminal", self._installation.environ, self._cwd)
+            await made.hello(self.name, self._installation.environ, self._cwd)
             for session in list(self._attached):
                 await session.attach(made)
         except BaseException:

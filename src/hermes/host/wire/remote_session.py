@@ -10,10 +10,12 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError
+from msgspec.structs import replace
 
 from hermes.errors import HermesError
 from hermes.host.command import CommandResult, SurfaceFacts
 from hermes.host.events import (
+    TERMINAL,
     LiveEvent,
     MessageTaken,
     ModeChanged,
@@ -180,9 +182,21 @@ class RemoteSession:
             self._turn.begin(is_under_way=is_busy)
         else:
             self._tell(Notice("Connected again."))
+        if is_busy and not was_told:
+            self.later(self._tell_questions(), "what is asked")
+        else:
+            for question in self.questions.open_ones:
+                self._tell(QuestionAsked(question))
+        self._host.attached(self._live_id, self)
+
+    async def _tell_questions(self) -> None:
+        """Tell what is asked behind the turn it belongs to, which is told from its beginning, not above it."""
+        while not self._is_closed:
+            if not await self.in_thread(self.db.queries.events, self.session_id, self._after, 1):
+                break
+            await asyncio.sleep(TOLD_S)
         for question in self.questions.open_ones:
             self._tell(QuestionAsked(question))
-        self._host.attached(self._live_id, self)
 
     async def _settle(self) -> None:
         """A turn may have been shown that nobody works on any more: say so, once all that is stored was told."""
@@ -240,6 +254,7 @@ class RemoteSession:
                 self.questions.asked.setdefault(told.question.id, told.question)
             case QuestionAnswered():
                 self.questions.asked.pop(told.question_id, None)
+                told = replace(told, by=TERMINAL if told.by == self._host.name else told.by)
             case MessageTaken():
                 if self._taken:  # the turn before did not end
                     self._cut_off()

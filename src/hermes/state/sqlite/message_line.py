@@ -144,6 +144,11 @@ class SqliteMessageLine:
         return self._store.write(lambda conn: work(conn, tip_of(conn, session_id)))
 
 
+def within(conn: sqlite3.Connection) -> SqliteMessageLine:
+    """The lines inside a transaction that the caller has begun."""
+    return SqliteMessageLine(OpenTransaction(conn))
+
+
 def _let_go(conn: sqlite3.Connection, session: str, is_gone: Callable[[str], bool]) -> None:
     """What such takers had is done if a user message has reached the session since, and waits again if none has."""
     for (taker,) in conn.execute(_TAKERS, (session,)).fetchall():

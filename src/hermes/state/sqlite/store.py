@@ -92,10 +92,10 @@ class SqliteStore:
         return await self._reads.run(lambda: self.read(work)) if seen is None else seen[0]
 
     def _looked(self, work: Work[Answer]) -> tuple[Answer] | None:
-        """What `work` reads over the connection that has the newest pages at hand; None when that is not to be had."""
+        """What `work` reads over the writing connection; None when that is not to be had."""
         try:
             return self._writer.look(work) if self._file.is_quick else None
-        except (sqlite3.Error, OSError, UnicodeDecodeError):  # told properly, or mended, by the read that follows
+        except (sqlite3.Error, OSError, UnicodeDecodeError):  # told, or mended, by the read that follows
             return None
 
     def version(self, session_id: str) -> Version | None:
@@ -229,13 +229,11 @@ class SqliteStore:
         return SqliteMessageLine(self)
 
     async def in_line(self, work: "Callable[[MessageLine], Answer]") -> Answer:
-        """Do `work` with the lines, for a loop: what its sessions ask for in one round is one commit.
+        """Do `work` with the lines, for a loop: what its sessions ask for in one round is one commit."""
+        from hermes.state.sqlite.message_line import within  # as above
 
-        Not `_counted`: a line is no part of a session's record, and what is known of that stays true.
-        """
-        from hermes.state.sqlite.message_line import OpenTransaction, SqliteMessageLine  # as above
-
-        return await self._writer.write(lambda conn: work(SqliteMessageLine(OpenTransaction(conn))))
+        # Not `_counted`: a line is no part of a session's record.
+        return await self._writer.write(lambda conn: work(within(conn)))
 
     @property
     def schedule(self) -> "ScheduleRows":

@@ -106,6 +106,7 @@ class Chat:
         )
         self._held_words: list[tuple[str, tuple[str, ...]]] = []
         self.own_scope: TurnScope | None = None  # of a command of the person's own that runs
+        self._early: list[LiveEvent] | None = None  # what is heard before the past of the session is on the screen
         self.live: Conversation = host.session(asked)
         self.live.listen(self)
 
@@ -208,6 +209,9 @@ class Chat:
     # -- what the session tells ----------------------------------------------------------------------------------
 
     def emit(self, event: LiveEvent) -> None:
+        if self._early is not None:
+            self._early.append(event)
+            return
         match event:
             case WorkChanged():
                 self._work_changed(event.is_busy)
@@ -278,11 +282,18 @@ class Chat:
         await self._opened(None if target.is_copy else target.session_id)
 
     async def _opened(self, shown: str | None) -> None:
-        count = await self.live.open()
-        if shown is not None:
-            live = self.live
-            lines = await live.in_thread(recent, live.db, shown, self.look.display, self.painter, live.is_busy)
-            self.face.write(lines)
+        early: list[LiveEvent] = []
+        self._early = early
+        try:
+            count = await self.live.open()
+            if shown is not None:
+                live = self.live
+                lines = await live.in_thread(recent, live.db, shown, self.look.display, self.painter, live.is_busy)
+                self.face.write(lines)
+        finally:
+            self._early = None
+            for event in early:
+                self.emit(event)
         if count:
             self.say(f"{count} waiting from before: {WAITING}", "yellow")
         self.face.refresh()

@@ -1,5 +1,6 @@
 """An approval as it stands on the screen: what would run or be written first, then what that does and where."""
 
+from hermes.host.events import TERMINAL
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.output import width_of
@@ -61,6 +62,8 @@ def answered_row(question: Question, answer: str, by: str, painter: Painter) -> 
     else:
         word = next((full for full in ANSWERS if answer and full.startswith(answer.lower())), "deny")
         told = ANSWERS["once" if answer.lower() in ("y", "yes") else word]
+        if word == "deny" and by != TERMINAL:
+            told = "not allowed"
         if word in ("task", "session", "always") and question.text and not is_plain_edit(question):
             told += f": {visible(question.text)}"
     is_yes = told.startswith(("allowed", "always"))

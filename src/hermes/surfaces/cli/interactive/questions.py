@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hermes.host.conversation import Conversation
+from hermes.host.events import TERMINAL
 from hermes.host.host_errors import NothingPending, RequestRefused
 from hermes.surfaces.cli.interactive.answers import TELL, AnswerList, chosen
 from hermes.surfaces.cli.interactive.markup import Painter
@@ -12,7 +13,6 @@ from hermes.surfaces.cli.passwords import ask_password
 from hermes.tools.approval.visible_text import visible
 from hermes.types import Question
 
-WHO = "terminal"
 _NO = frozenset({"d", "deny", "n", "no"})
 _YES = frozenset({"o", "once", "y", "yes", "t", "task", "s", "session", "a", "always"})
 
@@ -57,7 +57,7 @@ class Questions:
             self._screen.write(answered_row(question, answer, by, self._painter))
         elif by == "deadline":
             self._say("No answer; it goes on without one.")
-        if question is not None and by not in (WHO, "deadline", "interrupt"):
+        if question is not None and by not in (TERMINAL, "deadline", "interrupt"):
             self._say(f"Answered by {by}.")
         self.refresh()
 
@@ -117,7 +117,7 @@ class Questions:
 
     def _answer(self, question: Question, said: str | None) -> None:
         try:
-            self._live().answer(question.id, said, WHO)
+            self._live().answer(question.id, said, TERMINAL)
         except NothingPending:
             self._say("This was answered already.")
         except RequestRefused as error:

@@ -15,7 +15,7 @@ MOST_CHARS = 1_500
 def recent(db: SessionDB, session_id: str, display: Display, painter: Painter, is_busy: bool = False) -> str:
     """The last exchanges as lines. The cost depends on how many are shown, not on how long the session is.
 
-    `is_busy`: its last turn goes on.
+    `is_busy`: its last turn goes on, and is told by its events from its beginning on.
     """
     row = db.get_session(session_id)
     if row is None:
@@ -25,17 +25,18 @@ def recent(db: SessionDB, session_id: str, display: Display, painter: Painter, i
     wanted = display.resume_exchanges if display.resume_display == "full" else 0
     if not wanted:
         return head
-    said_last = shown(last_messages(db, session_id, wanted), display, painter)
-    return head + said_last + ("" if is_busy else _cut_off(db, session_id, painter))
-
-
-def _cut_off(db: SessionDB, session_id: str, painter: Painter) -> str:
-    """A word when the last turn never came to its end."""
     count = db.message_count(session_id)
-    last = db.get_messages(session_id, limit=1, offset=max(0, count - 1))
-    if not last or (last[0]["role"] == "assistant" and not last[0].get("tool_calls")):
-        return ""
-    is_call = bool(last[0].get("tool_calls"))
+    last = next(iter(db.get_messages(session_id, limit=1, offset=max(0, count - 1))), None)
+    is_open = last is not None and (last["role"] != "assistant" or bool(last.get("tool_calls")))
+    messages = last_messages(db, session_id, wanted)
+    if is_open and is_busy:
+        messages = messages[: max((place for place, one in enumerate(messages) if one["role"] == "user"), default=0)]
+    cut_off = _cut_off(painter, is_call=bool(last.get("tool_calls"))) if last and is_open and not is_busy else ""
+    return head + shown(messages, display, painter) + cut_off
+
+
+def _cut_off(painter: Painter, *, is_call: bool) -> str:
+    """A word about a last turn that never came to its end."""
     unknown = "; what its last call did is not known" if is_call else ""
     return painter.line(f"The last turn was cut off{unknown}. Say what should become of it, or: continue", "yellow")
 

@@ -142,7 +142,8 @@ class TurnView:
         now = self._now()
         now = min(now, self._asked_since) if self._asked_since is not None else now
         for each, (text, since) in self._running.items():
-            lines.append(("running", self._running_line(text, self._progress.get(each, ""), f" ({now - since:.0f} s)")))
+            took = f" ({max(0.0, now - since):.0f} s)"
+            lines.append(("running", self._running_line(text, self._progress.get(each, ""), took)))
             lines += [("thought", f"  {clean(line)}") for line in self._below.get(each, ())[-BELOW_LINES:]]
         lines += [("running", clean(line)) for line in self._children.live(self._paint.width - 1)]
         if self.is_thinking and not lines:
