@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from hermes.config.write import set_key
+from hermes.surfaces.acp.connection import MOST_REQUESTS
 from hermes.surfaces.acp.editor_modes import UNASKED, EditorMode, is_waved_through
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import ScriptedServer, ServerThread
@@ -20,7 +21,10 @@ from tests.surfaces.cli.interactive.terminal import answering
 
 EDITING: tuple[EditorMode, ...] = ("accept_edits", "dont_ask")
 ENVIRON = {"PATH": "/usr/bin:/bin"}
+CHILD = "Put new words into the note."
 TURNS: dict[str, list[Reply]] = {
+    "Delegate": [calls("delegate_task", goal=CHILD, context="It is note.txt."), says("A child tried.")],
+    CHILD: [calls("write_file", path="note.txt", content="new words\n"), says("The child has done it.")],
     "Write": [calls("write_file", path="note.txt", content="new words\n"), says("Written.")],
     "Script": [
         calls(
@@ -129,7 +133,7 @@ async def test_a_turn_with_a_call_is_told_in_order(home: Path, project: Path) ->
     assert kinds.index("tool_call") < kinds.index("tool_call_update") < kinds.index("agent_message_chunk")
 
 
-@pytest.mark.parametrize("words", ["Write", "Script"])
+@pytest.mark.parametrize("words", ["Write", "Script", "Delegate"])
 @pytest.mark.parametrize(
     "said", [DENY, {"outcome": {"outcome": "cancelled"}}, {"code": -32000, "message": "no"}, {"nonsense": 1}]
 )
@@ -166,6 +170,9 @@ async def test_modes_say_which_edits_are_asked_about(home: Path, project: Path, 
         assert await editor.call("session/set_mode", sessionId=session, modeId=mode) == {}
         await editor.prompt(session, "Write")
         assert bool(editor.asked) is is_asked
+        path = str(project / "note.txt")
+        diff = {"type": "diff", "path": path, "oldText": "old words\n", "newText": "new words\n"}
+        assert editor.told("tool_call_update")[-1]["content"] == [diff]
         editor.asked.clear()
         await editor.prompt(session, "Secret")
 
@@ -371,6 +378,61 @@ async def test_twenty_sessions_work_side_by_side(home: Path, project: Path) -> N
         assert not turn.done()
 
 
+async def test_a_session_in_which_nothing_was_said_yet_can_be_loaded_later(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert editor.told("user_message_chunk") == []
+        await editor.prompt(session, "Hello")
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert [each["content"]["text"] for each in editor.told("user_message_chunk")] == ["Hello"]
+        assert [each["sessionId"] for each in (await editor.call("session/list"))["sessions"]] == [session]
+
+
+async def test_children_at_work_are_entries_of_their_own_live_and_when_loaded(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON, lambda _method, _params: ALLOW) as editor:
+        session = await editor.new(project)
+        await editor.prompt(session, "Delegate")
+        live = editor
+    entries = [each["toolCallId"] for each in live.told("tool_call")]
+    delegate, child = entries
+    assert child.startswith("child-")
+    assert live.told("tool_call")[1]["title"] == f"child: {CHILD}"
+    news = [each for each in live.told("tool_call_update") if each["toolCallId"] == child]
+    assert "write: note.txt" in news[0]["content"][0]["content"]["text"]
+    assert news[-1]["status"] == "completed"
+    assert news[-1]["content"][0]["content"]["text"] == "The child has done it."
+    assert live.told("tool_call_update")[-1]["toolCallId"] == delegate
+    assert live.asked[0][1]["toolCall"]["title"].startswith("[sa-0-")  # whose edit it is
+    assert (project / "note.txt").read_text() == "new words\n"
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert [each["toolCallId"] for each in editor.told("tool_call")] == entries
+        assert [each for each in editor.told("tool_call_update") if each["toolCallId"] == child][-1] == news[-1]
+
+
+async def test_a_cancel_ends_the_entries_of_children_too(home: Path, project: Path) -> None:
+    waits = asyncio.Event()
+
+    def answer(_method: str, _params: dict[str, Any]) -> None:
+        waits.set()  # and says nothing
+
+    async with editor_at(home, ENVIRON, answer) as editor:
+        session = await editor.new(project)
+        turn = editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Delegate"}])
+        await waits.wait()
+        editor.cancel(session)
+        async with asyncio.timeout(20):
+            assert (await turn)["stopReason"] == "cancelled"
+        started = {update["toolCallId"] for update in editor.told("tool_call")}
+        ended = {update["toolCallId"] for update in editor.told("tool_call_update") if update.get("status")}
+    assert started == ended
+    assert len(started) == 2
+    assert (project / "note.txt").read_text() == "old words\n"
+
+
 async def test_unsaved_words_are_what_tools_read_and_what_an_edit_is_compared_with(home: Path, project: Path) -> None:
     def answer(method: str, params: dict[str, Any]) -> Any:
         if method == "fs/read_text_file":
@@ -417,3 +479,22 @@ async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project
     ]
     assert any(name.startswith("mcp__bare__") for name in offered[0])
     assert not any(name.startswith("mcp__") for name in offered[-1])
+
+
+async def test_more_requests_at_once_than_anyone_needs_are_refused_and_a_cancel_is_still_heard(
+    home: Path, project: Path
+) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+        turns = [
+            editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Sleep"}])
+            for _ in range(MOST_REQUESTS + 20)
+        ]
+        for turn in turns[MOST_REQUESTS:]:
+            with pytest.raises(Refused, match="requests are under way"):
+                await turn
+        await editor.until(lambda update: update["sessionUpdate"] == "tool_call")
+        editor.cancel(session)
+        async with asyncio.timeout(60):
+            assert {(await turn)["stopReason"] for turn in turns[:MOST_REQUESTS]} == {"cancelled"}
+        assert (await editor.prompt(session, "Hello"))["stopReason"] == "end_turn"

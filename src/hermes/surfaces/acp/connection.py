@@ -34,6 +34,7 @@ from hermes.types import JsonObject
 INTERNAL = -32603
 LAST_WORDS_S = 2.0  # for frames that are still to be read when all is over
 MOST_BEHIND_BYTES = 64 << 20  # of frames that an editor does not read; then it counts as gone
+MOST_REQUESTS = 256  # under way at once; one more is refused, since who stops reading hears no answer and no cancel
 log = logging.getLogger(__name__)
 Handler: TypeAlias = Callable[[WireRequest], Awaitable[Any]]
 
@@ -164,6 +165,11 @@ class EditorConnection:
         except WireError as error:
             request_id = (error.data or {}).get("id")
             self._put(encode_error(request_id, WireError(error.code, error.message)))
+            return
+        if len(self._tasks) >= (MOST_REQUESTS if request.wants_reply else 2 * MOST_REQUESTS):
+            busy = f"{MOST_REQUESTS} requests are under way; wait until one is answered"
+            log.warning("%s is not served: %s", request.method, busy)
+            self._refuse(request, WireError(INTERNAL, busy))
             return
         task = group.create_task(self._serve(request, handle), name=request.method)
         self._tasks.add(task)

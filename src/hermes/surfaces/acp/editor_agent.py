@@ -137,6 +137,8 @@ class EditorAgent:
         asked = convert(params, protocol.NewParams)
         live = await self._live(asked.cwd, None, asked.mcp_servers)
         session = self._opened(live.session_id, live)
+        # Its rows come with its first message; an editor may be started anew before that, and ask for it by this id.
+        await live.in_thread(live.db.set_meta, _head_key(session.acp_id), live.session_id)
         return await self._reply(session, with_id=True)
 
     async def _load(self, params: JsonObject) -> protocol.SessionReply:
@@ -293,11 +295,12 @@ class EditorAgent:
         from hermes.runtime.setup.process import shared
 
         row = await shared.pool.run(db.get_session, acp_id)
-        if row is None:
+        head = await shared.pool.run(db.get_meta, _head_key(acp_id))
+        if row is None and head is None:
             raise WireError(protocol.NOT_FOUND, f"there is no session {acp_id!r}", {"sessionId": acp_id})
-        head = await shared.pool.run(db.get_meta, _head_key(acp_id)) or acp_id
-        tip = await shared.pool.run(db.resolve_resume_session_id, head)
-        return self._opened(acp_id, await self._live(asked.cwd or str(row.get("cwd") or ""), tip, asked.mcp_servers))
+        tip = await shared.pool.run(db.resolve_resume_session_id, head or acp_id)
+        cwd = asked.cwd or str((row or {}).get("cwd") or "")
+        return self._opened(acp_id, await self._live(cwd, tip, asked.mcp_servers))
 
     def _known(self, acp_id: str) -> "EditorSession":
         if (found := self._sessions.get(acp_id)) is None:

@@ -76,6 +76,7 @@ def facts_of(question: ApprovalQuestion) -> dict[str, Any]:
         "choices": list(question.choices),
         "tool": question.tool,
         "cwd": question.cwd,
+        **({"asked_by": question.asked_by} if question.asked_by else {}),
         **({"diff": diff} if (diff := question.action.details.get("diff")) else {}),
         **_of_command(question.action),
     }
