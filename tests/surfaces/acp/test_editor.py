@@ -42,6 +42,18 @@ TURNS: dict[str, list[Reply]] = {
         calls("patch", mode="replace", path="note.txt", old_string="unsaved words", new_string="unsaved letters"),
         says("Patched."),
     ],
+    "Replace": [
+        calls("patch", mode="replace", path="note.txt", old_string="old words", new_string="new words"),
+        says("Patched."),
+    ],
+    "Apply": [
+        calls(
+            "patch",
+            mode="patch",
+            patch="*** Begin Patch\n*** Update File: note.txt\n@@\n-old words\n+new words\n*** End Patch",
+        ),
+        says("Patched."),
+    ],
     "Task": [calls("write_file", path=".vscode/tasks.json", content="{}\n"), says("Tried.")],
     "Delete": [calls("terminal", command="rm -rf gone"), says("Tried.")],
 }
@@ -153,6 +165,41 @@ async def test_an_edit_that_is_not_allowed_leaves_the_file(home: Path, project: 
         "newText": "new words\n",
     }
     assert [option["optionId"] for option in asked["options"]] == ["allow_once", "deny"]
+
+
+ROUTES = ("Write", "Replace", "Apply", "Script", "Delegate")
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_every_route_asks_and_a_yes_makes_the_edit(home: Path, project: Path, words: str) -> None:
+    async with editor_at(home, ENVIRON, lambda _method, _params: ALLOW) as editor:
+        await editor.prompt(await editor.new(project), words)
+
+    (asked,) = [params for method, params in editor.asked if method == "session/request_permission"]
+    assert asked["toolCall"]["content"][0]["newText"] == "new words\n"
+    assert (project / "note.txt").read_text() == "new words\n"
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_silence_is_a_no_on_every_route(home: Path, project: Path, words: str) -> None:
+    set_key(home, "approvals.timeout", "1")
+    async with editor_at(home, ENVIRON, lambda _method, _params: None) as editor:
+        assert (await editor.prompt(await editor.new(project), words))["stopReason"] == "end_turn"
+
+    assert len(editor.asked) == 1
+    assert (project / "note.txt").read_text() == "old words\n"
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_an_editor_that_leaves_while_it_is_asked_has_said_no(home: Path, project: Path, words: str) -> None:
+    is_asked = asyncio.Event()
+    async with editor_at(home, ENVIRON, lambda _method, _params: is_asked.set()) as editor:
+        session = await editor.new(project)
+        editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": words}])
+        async with asyncio.timeout(60):
+            await is_asked.wait()
+
+    assert (project / "note.txt").read_text() == "old words\n"
 
 
 async def test_an_allowed_edit_is_made(home: Path, project: Path) -> None:

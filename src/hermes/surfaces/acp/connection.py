@@ -105,6 +105,7 @@ class EditorConnection:
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._put_bytes = self._written_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reading: asyncio.Timeout | None = None
         self.is_gone = False
 
     async def run(self, handle: Handler) -> None:
@@ -116,11 +117,12 @@ class EditorConnection:
         ).start()
         try:
             async with asyncio.TaskGroup() as group:
-                async for line in self._pipes.lines:
-                    if self.is_gone:
-                        break
-                    if line.strip():
-                        self._take(line, handle, group)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(None) as self._reading:
+                        async for line in self._pipes.lines:
+                            if line.strip():
+                                self._take(line, handle, group)
+                self._reading = None
                 self._left()
                 for task in self._tasks:
                     task.cancel()
@@ -205,6 +207,8 @@ class EditorConnection:
             waits.set_exception(WireError(NOT_A_REQUEST, message or "the editor refused"))
 
     def _left(self) -> None:
+        if self._reading is not None and not self.is_gone:
+            self._reading.reschedule(0.0)  # what it may still say is not waited for: who hears no answer is gone
         self.is_gone = True
         for waits in self._asked.values():
             if not waits.done():

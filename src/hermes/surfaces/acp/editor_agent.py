@@ -232,8 +232,10 @@ class EditorAgent:
                 from hermes.config.sections.top import Section as Top
                 from hermes.host.host import Host
                 from hermes.host.logs import logging_as_set
+                from hermes.models.http.preload import preload
                 from hermes.runtime.setup.process import shared
 
+                preload()  # the first prompt is on its way
                 settings = self._installation.settings()
                 self._stack.enter_context(logging_as_set(settings, _to_stderr))
                 self._stack.push_async_callback(shared.close)
