@@ -458,6 +458,7 @@ async def test_children_at_work_are_entries_of_their_own_live_and_when_loaded(ho
         await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
         assert [each["toolCallId"] for each in editor.told("tool_call")] == entries
         assert [each for each in editor.told("tool_call_update") if each["toolCallId"] == child][-1] == news[-1]
+        assert [each["sessionId"] for each in (await editor.call("session/list"))["sessions"]] == [session]
 
 
 async def test_a_cancel_ends_the_entries_of_children_too(home: Path, project: Path) -> None:
@@ -493,6 +494,9 @@ async def test_unsaved_words_are_what_tools_read_and_what_an_edit_is_compared_wi
         session = await editor.new(project)
         await editor.prompt(session, "Read")
         assert "unsaved words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
+        await editor.prompt(session, "/reset")
+        await editor.prompt(session, "Read once more")
+        assert "unsaved words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
         await editor.prompt(session, "Patch")
 
     diff = next(asked for method, asked in editor.asked if method == "session/request_permission")["toolCall"][
@@ -517,6 +521,8 @@ async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project
     async with editor_at(home, ENVIRON) as editor:
         opened = await editor.call("session/new", cwd=str(project), mcpServers=[given])
         await editor.prompt(opened["sessionId"], "Hello")
+        await editor.prompt(opened["sessionId"], "/reset")
+        await editor.prompt(opened["sessionId"], "Hello again")
         await editor.prompt(await editor.new(project), "Hello")
 
     offered = [
@@ -524,7 +530,7 @@ async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project
         for body in (request.json for request in server.requests)
         if "tools" in body
     ]
-    assert any(name.startswith("mcp__bare__") for name in offered[0])
+    assert all(any(name.startswith("mcp__bare__") for name in names) for names in offered[:-1])
     assert not any(name.startswith("mcp__") for name in offered[-1])
 
 

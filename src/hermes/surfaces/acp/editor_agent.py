@@ -244,9 +244,16 @@ class EditorAgent:
         return self._host
 
     async def _live(
-        self, cwd: str, session_id: str | None, servers: Sequence[JsonObject] | None = None
+        self,
+        cwd: str,
+        session_id: str | None,
+        servers: Sequence[JsonObject] | None = None,
+        before: "LiveSession | None" = None,
     ) -> "LiveSession":
-        """The live session of an id, or a new one, that works in `cwd` with these servers of the editor's."""
+        """The live session of an id, or a new one, that works in `cwd` with these servers of the editor's.
+
+        One that takes the place of another, `before`, has its servers and settings.
+        """
         from hermes.host.agent_settings import AgentSettings
         from hermes.host.hosted_session import SessionStart
         from hermes.surfaces.acp.editor_buffers import EditorBuffers
@@ -254,7 +261,7 @@ class EditorAgent:
 
         if not Path(cwd).is_absolute() or not await asyncio.to_thread(Path(cwd).is_dir):
             raise WireError(BAD_PARAMS, f"cwd is the absolute path of a folder, not {cwd!r}")
-        settings = self._installation.settings()
+        settings = before.settings if before is not None else self._installation.settings()
         self._check_model(settings)
         host = await self._hosted()
         buffers = EditorBuffers(self._connection) if self._can_read_buffers else None
@@ -264,7 +271,7 @@ class EditorAgent:
             folder=cwd,
             work_mode="ask",
             open_buffers=buffers,
-            mcp_servers=servers_of(servers or ()),
+            mcp_servers=before.start.mcp_servers if before is not None else servers_of(servers or ()),
         )
         live = host.session(start, session_id)
         await live.open()
@@ -279,11 +286,9 @@ class EditorAgent:
             raise WireError(protocol.AUTH_REQUIRED, f"{error}; set a model up with: hermes setup") from error
 
     def _opened(self, acp_id: str, live: "LiveSession") -> "EditorSession":
-        from hermes.surfaces.acp.editor_buffers import EditorBuffers
         from hermes.surfaces.acp.editor_session import EditorSession
 
-        if isinstance(buffers := live.start.open_buffers, EditorBuffers):
-            buffers.acp_id = acp_id
+        _name_buffers(live, acp_id)
         self._sessions[acp_id] = made = EditorSession(acp_id, live, self._connection, self._go_to)
         return made
 
@@ -312,7 +317,8 @@ class EditorAgent:
     async def _go_to(self, session: "EditorSession", session_id: str | None) -> None:
         """A command leads to another session; the editor goes on under the name that it knows."""
         old = session.live
-        new = await self._live(old.cwd, session_id)
+        new = await self._live(old.cwd, session_id, before=old)
+        _name_buffers(new, session.acp_id)
         session.move_to(new)
         await old.close("switched")
         await new.in_thread(new.db.set_meta, _head_key(session.acp_id), new.session_id)
@@ -359,6 +365,14 @@ class EditorAgent:
                 }
             }
         }
+
+
+def _name_buffers(live: "LiveSession", acp_id: str) -> None:
+    """Tell a session's buffers by which name the editor knows the session."""
+    from hermes.surfaces.acp.editor_buffers import EditorBuffers
+
+    if isinstance(buffers := live.start.open_buffers, EditorBuffers):
+        buffers.acp_id = acp_id
 
 
 def _to_stderr(text: str) -> None:
