@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,8 @@ class Table(Generic[Entry]):
         file = self._files.get(name)
         if file is None:
             return ((getattr(self._added.get(name), "__doc__", None) or "").splitlines() or [""])[0]
+        if (module := sys.modules.get(f"{self._package}.{file.stem}")) is not None:
+            return (module.__doc__ or "").strip().split("\n", 1)[0]
         import ast  # paid by lists and help
 
         doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))

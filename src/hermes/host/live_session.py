@@ -181,9 +181,8 @@ class LiveSession(HostedSession):
         from hermes.host.host_errors import NothingPending  # rare
 
         one = next((each for each in self.queue.open_ones if each.id == key), None)
-        if one is None:
+        if one is None or not await self.queue.withdraw(one):
             raise NothingPending("this message no longer waits")
-        await self.queue.drop(one)
 
     def steer(self, text: str) -> bool:
         """Tell the model something after its current calls; False when no turn runs."""

@@ -97,6 +97,13 @@ class MessageQueue:
         """The person took these away."""
         await self._end(gone, "dropped")
 
+    async def withdraw(self, one: WaitingMessage) -> bool:
+        """`drop` one that nobody has begun with; False when somebody has, if only just now."""
+        if not await self._in_thread(self._stored.take, self._session_id, one.id):
+            return False
+        await self.drop(one)
+        return True
+
     async def done(self, one: WaitingMessage) -> None:
         """It has reached the session."""
         await self._end((one,), "done")

@@ -104,8 +104,9 @@ async def test_toolsets_narrow_what_the_parent_has_and_add_nothing(store: Any) -
         ({}, "a task needs a 'goal'"),
         ({"tasks": [{"goal": "a"}, {"goal": "  "}]}, "Task 1 is missing a 'goal'."),
         ({"tasks": [{"goal": str(n)} for n in range(4)]}, "4 tasks, and one call may have 3 (delegation.max_conc"),
-        ({"goal": "a", "acp_command": "other"}, "acp_command and acp_args ask for another program"),
-        ({"tasks": [{"goal": "a", "acp_args": ["x"]}]}, "acp_command and acp_args ask for another program"),
+        ({"tasks": [{"goal": "a", "acp_args": ["x"]}]}, "acp_args go with acp_command"),
+        ({"goal": "a", "acp_command": "other", "toolsets": ["file"]}, "has tools of its own; leave 'toolsets' out"),
+        ({"goal": "a", "acp_command": "a\0b"}, "without a NUL character"),
     ],
 )
 async def test_what_cannot_be_is_refused_before_anything_starts(

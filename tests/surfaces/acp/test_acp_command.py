@@ -161,6 +161,30 @@ async def test_the_end_of_stdin_ends_a_running_turn_and_its_children(environ: di
         assert await process.wait() == 0
 
 
+async def test_an_editor_that_hears_no_more_is_gone_although_it_could_still_speak(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    ears, mouth = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *WORDS,
+        env=environ,
+        cwd=tmp_path,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=mouth,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    os.close(mouth)
+    assert process.stdin is not None
+    with os.fdopen(ears, "rb", buffering=0) as heard:
+        async with asyncio.timeout(90):
+            process.stdin.write(_frame(1, "initialize", protocolVersion=1))
+            assert await asyncio.to_thread(heard.readline)
+    async with asyncio.timeout(90):
+        process.stdin.write(_frame(2, "session/new", cwd=str(tmp_path), mcpServers=[]))
+        assert await process.wait() == 0
+    process.stdin.close()
+
+
 async def test_check_and_version_say_one_line(environ: dict[str, str], tmp_path: Path) -> None:
     for words, begins in ((["--check"], b"OK: hermes-acp"), (["--version"], b"hermes-acp ")):
         process = await asyncio.create_subprocess_exec(

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from hermes.config.write import set_key
+from hermes.surfaces.acp.connection import MOST_REQUESTS
 from hermes.surfaces.acp.editor_modes import UNASKED, EditorMode, is_waved_through
 from hermes.testing.replies import Reply, calls, says
 from hermes.testing.server import ScriptedServer, ServerThread
@@ -20,7 +21,10 @@ from tests.surfaces.cli.interactive.terminal import answering
 
 EDITING: tuple[EditorMode, ...] = ("accept_edits", "dont_ask")
 ENVIRON = {"PATH": "/usr/bin:/bin"}
+CHILD = "Put new words into the note."
 TURNS: dict[str, list[Reply]] = {
+    "Delegate": [calls("delegate_task", goal=CHILD, context="It is note.txt."), says("A child tried.")],
+    CHILD: [calls("write_file", path="note.txt", content="new words\n"), says("The child has done it.")],
     "Write": [calls("write_file", path="note.txt", content="new words\n"), says("Written.")],
     "Script": [
         calls(
@@ -36,6 +40,18 @@ TURNS: dict[str, list[Reply]] = {
     "Read": [calls("read_file", path="note.txt"), says("Read.")],
     "Patch": [
         calls("patch", mode="replace", path="note.txt", old_string="unsaved words", new_string="unsaved letters"),
+        says("Patched."),
+    ],
+    "Replace": [
+        calls("patch", mode="replace", path="note.txt", old_string="old words", new_string="new words"),
+        says("Patched."),
+    ],
+    "Apply": [
+        calls(
+            "patch",
+            mode="patch",
+            patch="*** Begin Patch\n*** Update File: note.txt\n@@\n-old words\n+new words\n*** End Patch",
+        ),
         says("Patched."),
     ],
     "Task": [calls("write_file", path=".vscode/tasks.json", content="{}\n"), says("Tried.")],
@@ -129,7 +145,7 @@ async def test_a_turn_with_a_call_is_told_in_order(home: Path, project: Path) ->
     assert kinds.index("tool_call") < kinds.index("tool_call_update") < kinds.index("agent_message_chunk")
 
 
-@pytest.mark.parametrize("words", ["Write", "Script"])
+@pytest.mark.parametrize("words", ["Write", "Script", "Delegate"])
 @pytest.mark.parametrize(
     "said", [DENY, {"outcome": {"outcome": "cancelled"}}, {"code": -32000, "message": "no"}, {"nonsense": 1}]
 )
@@ -151,6 +167,41 @@ async def test_an_edit_that_is_not_allowed_leaves_the_file(home: Path, project: 
     assert [option["optionId"] for option in asked["options"]] == ["allow_once", "deny"]
 
 
+ROUTES = ("Write", "Replace", "Apply", "Script", "Delegate")
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_every_route_asks_and_a_yes_makes_the_edit(home: Path, project: Path, words: str) -> None:
+    async with editor_at(home, ENVIRON, lambda _method, _params: ALLOW) as editor:
+        await editor.prompt(await editor.new(project), words)
+
+    (asked,) = [params for method, params in editor.asked if method == "session/request_permission"]
+    assert asked["toolCall"]["content"][0]["newText"] == "new words\n"
+    assert (project / "note.txt").read_text() == "new words\n"
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_silence_is_a_no_on_every_route(home: Path, project: Path, words: str) -> None:
+    set_key(home, "approvals.timeout", "1")
+    async with editor_at(home, ENVIRON, lambda _method, _params: None) as editor:
+        assert (await editor.prompt(await editor.new(project), words))["stopReason"] == "end_turn"
+
+    assert len(editor.asked) == 1
+    assert (project / "note.txt").read_text() == "old words\n"
+
+
+@pytest.mark.parametrize("words", ROUTES)
+async def test_an_editor_that_leaves_while_it_is_asked_has_said_no(home: Path, project: Path, words: str) -> None:
+    is_asked = asyncio.Event()
+    async with editor_at(home, ENVIRON, lambda _method, _params: is_asked.set()) as editor:
+        session = await editor.new(project)
+        editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": words}])
+        async with asyncio.timeout(60):
+            await is_asked.wait()
+
+    assert (project / "note.txt").read_text() == "old words\n"
+
+
 async def test_an_allowed_edit_is_made(home: Path, project: Path) -> None:
     async with editor_at(home, ENVIRON, lambda _method, _params: ALLOW) as editor:
         await editor.prompt(await editor.new(project), "Write")
@@ -166,6 +217,9 @@ async def test_modes_say_which_edits_are_asked_about(home: Path, project: Path, 
         assert await editor.call("session/set_mode", sessionId=session, modeId=mode) == {}
         await editor.prompt(session, "Write")
         assert bool(editor.asked) is is_asked
+        path = str(project / "note.txt")
+        diff = {"type": "diff", "path": path, "oldText": "old words\n", "newText": "new words\n"}
+        assert editor.told("tool_call_update")[-1]["content"] == [diff]
         editor.asked.clear()
         await editor.prompt(session, "Secret")
 
@@ -371,6 +425,62 @@ async def test_twenty_sessions_work_side_by_side(home: Path, project: Path) -> N
         assert not turn.done()
 
 
+async def test_a_session_in_which_nothing_was_said_yet_can_be_loaded_later(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert editor.told("user_message_chunk") == []
+        await editor.prompt(session, "Hello")
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert [each["content"]["text"] for each in editor.told("user_message_chunk")] == ["Hello"]
+        assert [each["sessionId"] for each in (await editor.call("session/list"))["sessions"]] == [session]
+
+
+async def test_children_at_work_are_entries_of_their_own_live_and_when_loaded(home: Path, project: Path) -> None:
+    async with editor_at(home, ENVIRON, lambda _method, _params: ALLOW) as editor:
+        session = await editor.new(project)
+        await editor.prompt(session, "Delegate")
+        live = editor
+    entries = [each["toolCallId"] for each in live.told("tool_call")]
+    delegate, child = entries
+    assert child.startswith("child-")
+    assert live.told("tool_call")[1]["title"] == f"child: {CHILD}"
+    news = [each for each in live.told("tool_call_update") if each["toolCallId"] == child]
+    assert "write: note.txt" in news[0]["content"][0]["content"]["text"]
+    assert news[-1]["status"] == "completed"
+    assert news[-1]["content"][0]["content"]["text"] == "The child has done it."
+    assert live.told("tool_call_update")[-1]["toolCallId"] == delegate
+    assert live.asked[0][1]["toolCall"]["title"].startswith("[sa-0-")  # whose edit it is
+    assert (project / "note.txt").read_text() == "new words\n"
+    async with editor_at(home, ENVIRON) as editor:
+        await editor.call("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert [each["toolCallId"] for each in editor.told("tool_call")] == entries
+        assert [each for each in editor.told("tool_call_update") if each["toolCallId"] == child][-1] == news[-1]
+        assert [each["sessionId"] for each in (await editor.call("session/list"))["sessions"]] == [session]
+
+
+async def test_a_cancel_ends_the_entries_of_children_too(home: Path, project: Path) -> None:
+    waits = asyncio.Event()
+
+    def answer(_method: str, _params: dict[str, Any]) -> None:
+        waits.set()  # and says nothing
+
+    async with editor_at(home, ENVIRON, answer) as editor:
+        session = await editor.new(project)
+        turn = editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Delegate"}])
+        await waits.wait()
+        editor.cancel(session)
+        async with asyncio.timeout(20):
+            assert (await turn)["stopReason"] == "cancelled"
+        started = {update["toolCallId"] for update in editor.told("tool_call")}
+        ended = {update["toolCallId"] for update in editor.told("tool_call_update") if update.get("status")}
+    assert started == ended
+    assert len(started) == 2
+    assert (project / "note.txt").read_text() == "old words\n"
+
+
 async def test_unsaved_words_are_what_tools_read_and_what_an_edit_is_compared_with(home: Path, project: Path) -> None:
     def answer(method: str, params: dict[str, Any]) -> Any:
         if method == "fs/read_text_file":
@@ -383,6 +493,9 @@ async def test_unsaved_words_are_what_tools_read_and_what_an_edit_is_compared_wi
         await editor.call("initialize", protocolVersion=1, clientCapabilities={"fs": {"readTextFile": True}})
         session = await editor.new(project)
         await editor.prompt(session, "Read")
+        assert "unsaved words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
+        await editor.prompt(session, "/reset")
+        await editor.prompt(session, "Read once more")
         assert "unsaved words" in editor.told("tool_call_update")[-1]["content"][0]["content"]["text"]
         await editor.prompt(session, "Patch")
 
@@ -408,6 +521,8 @@ async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project
     async with editor_at(home, ENVIRON) as editor:
         opened = await editor.call("session/new", cwd=str(project), mcpServers=[given])
         await editor.prompt(opened["sessionId"], "Hello")
+        await editor.prompt(opened["sessionId"], "/reset")
+        await editor.prompt(opened["sessionId"], "Hello again")
         await editor.prompt(await editor.new(project), "Hello")
 
     offered = [
@@ -415,5 +530,24 @@ async def test_servers_of_the_editor_serve_its_session_alone(home: Path, project
         for body in (request.json for request in server.requests)
         if "tools" in body
     ]
-    assert any(name.startswith("mcp__bare__") for name in offered[0])
+    assert all(any(name.startswith("mcp__bare__") for name in names) for names in offered[:-1])
     assert not any(name.startswith("mcp__") for name in offered[-1])
+
+
+async def test_more_requests_at_once_than_anyone_needs_are_refused_and_a_cancel_is_still_heard(
+    home: Path, project: Path
+) -> None:
+    async with editor_at(home, ENVIRON) as editor:
+        session = await editor.new(project)
+        turns = [
+            editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Sleep"}])
+            for _ in range(MOST_REQUESTS + 20)
+        ]
+        for turn in turns[MOST_REQUESTS:]:
+            with pytest.raises(Refused, match="requests are under way"):
+                await turn
+        await editor.until(lambda update: update["sessionUpdate"] == "tool_call")
+        editor.cancel(session)
+        async with asyncio.timeout(60):
+            assert {(await turn)["stopReason"] for turn in turns[:MOST_REQUESTS]} == {"cancelled"}
+        assert (await editor.prompt(session, "Hello"))["stopReason"] == "end_turn"

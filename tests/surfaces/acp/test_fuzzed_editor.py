@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from tests.surfaces.cli.interactive.terminal import answering
 CASES = 10_000 if os.environ.get("HERMES_TEST_FULL") == "1" else 200
 AT_ONCE = 8
 STEP_S = 60.0
+COMMAND = (sys.executable, "-P", "-m", "hermes.surfaces.acp.main")
+COMMANDS, CASES_EACH = 10, 10  # a hundred against the real command
 TURNS: dict[str, list[Reply]] = {
     "Edit": [calls("write_file", path="note.txt", content="new\n"), says("Edited.")],
     "Read": [calls("read_file", path="note.txt"), says("Read.")],
@@ -132,13 +135,40 @@ async def wild_editor(home: Path, seed: int) -> AsyncIterator[WildEditor]:
     os.close(editor_out)
 
 
+@asynccontextmanager
+async def wild_command(environ: dict[str, str], folder: Path, seed: int) -> AsyncIterator[WildEditor]:
+    """The real command with a wild editor, which goes away at the end, whatever is under way then."""
+    (server_in, editor_in), (editor_out, server_out) = os.pipe(), os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, env=environ, cwd=folder, stdin=server_in, stdout=server_out, stderr=asyncio.subprocess.DEVNULL
+    )
+    os.close(server_in)
+    os.close(server_out)
+    editor = WildEditor(random.Random(seed), editor_in, editor_out)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(editor.read())  # ends when the command has
+            try:
+                yield editor
+            finally:
+                os.close(editor_in)
+                async with asyncio.timeout(STEP_S):
+                    assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        os.close(editor_out)
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    with ServerThread(answering(TURNS)) as server:
-        yield _home(tmp_path, server)
+def server() -> Iterator[ScriptedServer]:
+    with ServerThread(answering(TURNS)) as running:
+        yield running
 
 
-def _home(tmp_path: Path, server: ScriptedServer) -> Path:
+@pytest.fixture
+def home(tmp_path: Path, server: ScriptedServer) -> Path:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     set_key(home, "model.default", "scripted")
@@ -185,7 +215,7 @@ async def one_case(editor: WildEditor, chance: random.Random, folder: Path) -> N
 
 
 async def test_every_order_of_prompts_cancels_answers_and_garbage_leaves_a_working_session(
-    home: Path, tmp_path: Path
+    home: Path, tmp_path: Path, server: ScriptedServer
 ) -> None:
     seeds = iter(range(CASES))
 
@@ -200,6 +230,7 @@ async def test_every_order_of_prompts_cancels_answers_and_garbage_leaves_a_worki
             except BaseException as error:
                 error.add_note(f"case {seed}")
                 raise
+            server.requests.clear()  # thousands of them, of which nobody asks
 
     async with wild_editor(home, 32) as editor, asyncio.TaskGroup() as group:
         for _ in range(AT_ONCE):
@@ -223,6 +254,46 @@ async def test_an_editor_that_goes_away_loses_nothing(home: Path, tmp_path: Path
         said = [
             one["content"]["text"] for one in editor.updates[session] if one["sessionUpdate"] == "user_message_chunk"
         ]
+        assert said[0] == "Talk"
+        last = await editor.call("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Talk"}])
+        assert last["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", range(COMMANDS))
+async def test_the_real_command_takes_all_of_it_and_an_editor_that_goes_away(
+    home: Path, tmp_path: Path, number: int
+) -> None:
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "HERMES_CHECK_RUN") if name in os.environ}
+    environ = keep | {
+        "HERMES_HOME": str(home),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
+    }
+    chance = random.Random(number)
+    seeds = iter(range(number * CASES_EACH, (number + 1) * CASES_EACH))
+    (tmp_path / "note.txt").write_text("old\n")
+
+    async def cases(editor: WildEditor) -> None:
+        for seed in seeds:
+            folder = tmp_path / f"w{seed}"
+            folder.mkdir()
+            (folder / "note.txt").write_text("old\n")
+            await one_case(editor, random.Random(seed), folder)
+
+    async with wild_command(environ, tmp_path, number) as editor:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(cases(editor))
+        session = (await editor.call("session/new", cwd=str(tmp_path), mcpServers=[]))["result"]["sessionId"]
+        await editor.call("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Talk"}])
+        for _ in range(chance.randint(1, 3)):
+            words = chance.choice(list(TURNS))
+            editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": words}])
+        await asyncio.sleep(chance.choice([0, 0.01, 0.1, 0.5]))
+    async with wild_command(environ, tmp_path, number) as editor:
+        assert "result" in await editor.call("session/load", sessionId=session, cwd=str(tmp_path), mcpServers=[])
+        said = [one["content"]["text"] for one in editor.updates[session] if "user" in one["sessionUpdate"]]
         assert said[0] == "Talk"
         last = await editor.call("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Talk"}])
         assert last["result"]["stopReason"] == "end_turn"

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from hermes.confinement.policy import Confinement, Level, PathRule
 from hermes.errors import ConfigError
 from hermes.scope import TurnScope
-from hermes.seams import Action, Decision
+from hermes.seams import Action, Decision, Route
 from hermes.tools.approval.policy import Policy, PolicyRule, check_examples
 from hermes.tools.approval.question import Answer
 from tests.tools.approval.test_gate import Room
@@ -193,3 +194,37 @@ async def test_switching_questions_off_does_not_move_a_border(policy: Policy) ->
     if policy.mode == "off":
         assert "the border is not moved without a yes" in decision.reason
         assert (await write(room("none", policy=policy, alone=True), "/home/me/x")).allowed
+
+
+OUT = {"sandbox": "run_outside", "why": "it needs what is outside"}
+
+
+def leaving(text: str, route: Route = "foreground") -> Action:
+    return Action(kind="command", tool="delegate_task", text=text, cwd="/work/app", route=route, details=OUT)
+
+
+@pytest.mark.parametrize("level", ["full", "none"])
+async def test_only_a_person_or_a_rule_for_outside_lets_something_leave(level: Level) -> None:
+    async def approve(*_: object) -> Literal["approve"]:
+        return "approve"
+
+    for policy, text in (
+        (Policy(mode="smart"), "agent acp"),  # a model's yes is none
+        (Policy(rules=(PolicyRule(action="allow", command="git *"),)), "git push --force"),  # allowed, but inside
+        (Policy(allowlist=("unknown program",)), "agent acp"),
+    ):
+        asking = room(level, "deny", policy=policy)
+        asking.gate = replace(asking.gate, judge=approve)
+        assert not (await asking.gate.decide(leaving(text), TurnScope())).allowed
+        assert len(asking.asked) == 1
+        said_yes = room(level, "once", policy=policy)
+        assert (await said_yes.gate.decide(leaving(text), TurnScope())).outside
+    ruled = room(level, alone=True, policy=Policy(rules=(PolicyRule(action="allow", command="agent *", outside=True),)))
+    assert (await ruled.gate.decide(leaving("agent acp"), TurnScope())).allowed
+
+
+@pytest.mark.parametrize("route", ["cron", "batch"])
+async def test_nothing_leaves_where_nobody_is(route: Route) -> None:
+    unattended = room("full", "once", policy=Policy(cron_mode="approve"))
+    assert not (await unattended.gate.decide(leaving("agent acp", route), TurnScope())).allowed
+    assert unattended.asked == []

@@ -15,6 +15,7 @@ class Rule(SectionBase, frozen=True):
     paths: Annotated[tuple[str, ...], key("Paths it is about, with `*`.")] = ()
     hosts: Annotated[tuple[str, ...], key("Hosts it is about, with `*`.")] = ()
     effect: Annotated[str, key('An effect as the question names it, such as "recursive delete".')] = ""
+    outside: Annotated[bool, key("Of `allow` with a command: what it covers whole runs outside the border.")] = False
     match: Annotated[tuple[str, ...], key("Commands it must match, checked at the start.")] = ()
     not_match: Annotated[tuple[str, ...], key("Commands it must not match, checked at the start.")] = ()
 

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from io import StringIO
+
+from msgspec.structs import replace
 
 from hermes.errors import ProviderError
 from hermes.models.endpoint import Endpoint
@@ -48,26 +51,29 @@ class ExternalAgent:
     def endpoint(self) -> Endpoint:
         return self._endpoint
 
+    def work_in(self, folder: str) -> None:
+        """The folder that the program is started in; before the first call."""
+        self._program = replace(self._program, cwd=folder)
+
     async def stream(self, request: ModelRequest, scope: TurnScope) -> AsyncIterator[ModelEvent]:
         async with self._asking:
             process = await self._started()
             prompt = await self._prompt(process, request)
             session, self._session = self._session, ""  # what it makes of a prompt that is given up is not known
-            text, thought, done = list[str](), list[str](), None
+            answer, done = _Answer(self._endpoint), None
             asked = {"sessionId": session, "prompt": prompt}
             try:
                 async for said in process.exchange("session/prompt", asked):
                     if isinstance(said, AgentReply):
                         done = said.result
                     elif delta := _delta(said):
-                        (text if isinstance(delta, TextDelta) else thought).append(delta.text)
+                        answer.add(delta)
                         yield delta
-            except (GeneratorExit, asyncio.CancelledError):
+            except (GeneratorExit, asyncio.CancelledError, ProviderError):
                 await process.stop()
                 raise
             self._session, self._told = session, list(request.units)
-            message = Message(role="assistant", content="".join(text), reasoning="".join(thought) or None)
-            yield ModelResponse(message=message, finish_reason="stop", usage=_usage(done), model=self.name)
+            yield ModelResponse(message=answer.message, finish_reason="stop", usage=_usage(done), model=self.name)
 
     async def aclose(self) -> None:
         """Stop the program; the next call starts it again."""
@@ -79,7 +85,7 @@ class ExternalAgent:
         if self.supervisor is None:
             raise ProviderError("another agent serves an agent's own calls only", reason="model_not_found")
         if self._process is None:
-            self._process = AgentProcess(self._program, self.supervisor())
+            self._process = AgentProcess(self._program, self.supervisor(), self._endpoint)
         if not self._process.is_running:
             self._session = ""
             await self._process.start()
@@ -98,6 +104,30 @@ class ExternalAgent:
             raise ProviderError(f"{self._program.argv[0]!r} does not name the session it began", reason="format_error")
         self._session = made["sessionId"]
         return _blocks(f"{request.system}\n\n{_RULE}", request.units)
+
+
+class _Answer:
+    """The words of an answer so far, held to what one may come to."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._name = endpoint.model
+        self._limits = endpoint.answer
+        self._text, self._thought = StringIO(), StringIO()  # many small pieces would take many times the memory
+
+    def add(self, delta: TextDelta | ReasoningDelta) -> None:
+        """Take a piece; `ProviderError` when that is too much."""
+        is_text = isinstance(delta, TextDelta)
+        kept = self._text if is_text else self._thought
+        kept.write(delta.text)
+        most = self._limits.max_chars if is_text else self._limits.max_thinking_chars
+        if kept.tell() > most:
+            what, setting = ("text", "max_chars") if is_text else ("reasoning", "max_thinking_chars")
+            said = f"{most:,} characters of {what}, the most that agent.answer.{setting} allows"
+            raise ProviderError(f"{self._name!r} sent more than {said}", reason="server_error")
+
+    @property
+    def message(self) -> Message:
+        return Message(role="assistant", content=self._text.getvalue(), reasoning=self._thought.getvalue() or None)
 
 
 def _blocks(system: str, units: Sequence[Unit]) -> list[JsonObject]:

@@ -58,6 +58,8 @@ def tools_for(
     task: ChildTask, view: ToolView, settings: Mapping[str, Any], section: Section, depth: int
 ) -> frozenset[str]:
     """The parent's tools that the child gets: those of the toolsets it was given, never those of no child."""
+    if task.program:
+        return frozenset()  # it has its own
     mine = view.names() - view.barred()
     given = (mine - NEVER) | ({DELEGATE} & mine if may_delegate(task, section, depth) else frozenset())
     if task.toolsets is None:

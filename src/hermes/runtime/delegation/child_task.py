@@ -8,10 +8,8 @@ from msgspec import Struct
 from hermes.config.sections.delegation import Section
 from hermes.errors import ToolError
 
-NO_ACP = (
-    "acp_command and acp_args ask for another program as the child, which this version cannot run; leave them out, and "
-    "a child of your own kind does the task"
-)
+NO_PROGRAM = "acp_args go with acp_command, which names the program of another agent"
+OWN_TOOLS = "a child that is another program (acp_command) has tools of its own; leave 'toolsets' out for it"
 
 
 class ChildTask(Struct, frozen=True, kw_only=True):
@@ -24,6 +22,7 @@ class ChildTask(Struct, frozen=True, kw_only=True):
     toolsets: tuple[str, ...] | None = None  # None is all that the parent has
     is_orchestrator: bool = False
     isolation: Literal["none", "worktree"] = "none"
+    program: tuple[str, ...] = ()  # another agent that does it, in place of one of our own kind
 
 
 def tasks_of(args: Mapping[str, Any], section: Section, depth: int) -> list[ChildTask]:
@@ -32,8 +31,6 @@ def tasks_of(args: Mapping[str, Any], section: Section, depth: int) -> list[Chil
     asked: list[Mapping[str, Any]] = list(several) if several else [args]
     if not several and not str(args.get("goal") or "").strip():
         raise ToolError("a task needs a 'goal': what to do, and what to report; or give several as 'tasks'")
-    if any(one.get("acp_command") or one.get("acp_args") for one in (args, *asked)):
-        raise ToolError(NO_ACP)
     for number, one in enumerate(asked):
         if not str(one.get("goal") or "").strip():
             raise ToolError(f"Task {number} is missing a 'goal'.")
@@ -56,13 +53,25 @@ def _task(number: int, count: int, one: Mapping[str, Any], call: Mapping[str, An
     def said(name: str) -> Any:
         return one.get(name) if one.get(name) is not None else call.get(name)
 
-    toolsets = said("toolsets")
+    toolsets, program = said("toolsets"), _program(one if one.get("acp_command") else {**call, **one})
+    if program and toolsets is not None:
+        raise ToolError(OWN_TOOLS)
     return ChildTask(
         index=number,
         count=count,
         goal=str(one["goal"]).strip(),
         context=str(said("context") or "").strip(),
         toolsets=None if toolsets is None else tuple(toolsets),
-        is_orchestrator=said("role") == "orchestrator",
+        is_orchestrator=said("role") == "orchestrator" and not program,
         isolation=said("isolation") or section.isolation,
+        program=program,
     )
+
+
+def _program(said: Mapping[str, Any]) -> tuple[str, ...]:
+    command, args = str(said.get("acp_command") or "").strip(), tuple(map(str, said.get("acp_args") or ()))
+    if args and not command:
+        raise ToolError(NO_PROGRAM)
+    if any("\0" in word for word in (command, *args)):
+        raise ToolError("acp_command and acp_args are words without a NUL character")
+    return (command, *args) if command else ()

@@ -16,13 +16,15 @@ from hermes.runtime.delegation.child_record import ChildRecord
 from hermes.runtime.delegation.child_task import ChildTask, tasks_of
 from hermes.runtime.delegation.file_claims import FileClaims
 from hermes.runtime.delegation.loan import Loan
+from hermes.runtime.delegation.other_agent import allowed_programs, other_model
 from hermes.runtime.delegation.parent_link import ParentLink
 from hermes.runtime.delegation.running_child import ChildSurroundings, RunningChild
 from hermes.runtime.delegation.summaries import shortened
-from hermes.runtime.options import SessionOptions
+from hermes.runtime.options import AgentOptions, SessionOptions
 from hermes.runtime.parts import Joining
 from hermes.runtime.parts.mcp import MEMO as SERVERS
 from hermes.scope import CallInterrupted
+from hermes.seams import Decision
 from hermes.tools.registry import tool_result
 from hermes.types import JsonObject
 
@@ -54,9 +56,10 @@ class Family:
     async def delegate(self, args: Mapping[str, Any], call: CallContext) -> str:
         """The result of a call: what each child came to, in the order of the tasks."""
         tasks = tasks_of(args, self._section, self.depth)
+        programs = await allowed_programs(tasks, call) if any(task.program for task in tasks) else {}
         services, started = self._agent.services, self._agent.services.clock.monotonic()
         loan = await Loan.taken(self._agent, call.session_id, call.call_id, len(tasks))
-        children = [self._child(task, call, loan.share(task.index)) for task in tasks]
+        children = [self._child(task, call, loan.share(task.index), programs.get(task.program)) for task in tasks]
         self.running |= {child.record.name: child for child in children}
         try:
             results = await self._run(children, call)
@@ -125,7 +128,9 @@ class Family:
 
     # -- one child ---------------------------------------------------------------------------------------------------
 
-    def _child(self, task: ChildTask, call: CallContext, account: "Account | None") -> RunningChild:
+    def _child(
+        self, task: ChildTask, call: CallContext, account: "Account | None", decision: Decision | None
+    ) -> RunningChild:
         services = self._agent.services
         path = (*(self._link.path if self._link is not None else ()), f"sa-{task.index}-{secrets.token_hex(4)}")
         record = ChildRecord(
@@ -163,20 +168,27 @@ class Family:
                 at_end=record.at_end,
                 servers=services.memo.get(SERVERS),
             )
-            return self._agent_in(link, record, events, folder)
+            agent = self._options_in(link, record, events, folder)
+            if decision is not None:
+                agent = replace(agent, model=other_model(task.program, decision, settings))
+            return _made(agent)
 
         around = ChildSurroundings(services.store, services.hooks, lambda: self._agent.process.supervisor)
         return RunningChild(record, events, account, around, make)
 
-    def _agent_in(self, link: ParentLink, record: ChildRecord, events: ChildEvents, folder: str) -> "AIAgent":
-        from hermes.runtime.agent import AIAgent  # which is built on this
-
+    def _options_in(self, link: ParentLink, record: ChildRecord, events: ChildEvents, folder: str) -> AgentOptions:
         session = SessionOptions(session_id=record.session_id, parent_session_id=record.parent_session_id)
         options = child_options(self._agent.options, self._section, link, session, events)
         limits = replace(options.limits, iteration_budget=link.budget)
-        return AIAgent.of(replace(options, tools=replace(options.tools, cwd=folder), limits=limits))
+        return replace(options, tools=replace(options.tools, cwd=folder), limits=limits)
 
     @property
     def _shares_iterations(self) -> bool:
         given = self._agent.options.limits.iteration_budget is not None
         return given or self._section.share_iterations
+
+
+def _made(options: AgentOptions) -> "AIAgent":
+    from hermes.runtime.agent import AIAgent  # which is built on this
+
+    return AIAgent.of(options)

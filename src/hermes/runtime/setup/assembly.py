@@ -79,7 +79,8 @@ async def assemble(
     sent = recorder(options.model, process.http)
     persistence = client_options(settings, process.window_memory, lent, sent)
     chain = model_chain(options, settings, sent or process.http)
-    started = introduced(chain, lambda: process.supervisor)
+    folder = environment.cwd if environment.kind == "local" else None  # of this machine
+    started = introduced(chain, lambda: process.supervisor, folder)
     client = ModelClient(chain, store, process.clock, process.ids, persistence)
     auxiliary = AuxiliaryClient(
         AuxiliaryParts(

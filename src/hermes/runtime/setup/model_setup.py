@@ -66,8 +66,10 @@ def with_plugins(options: AgentOptions, settings: Settings) -> "tuple[AgentOptio
     return prepare_agent(options, settings)
 
 
-def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> "tuple[StartedModel, ...]":
-    """Those of `chain` that are a process of our own, told who starts it. The agent closes them."""
+def introduced(
+    chain: Sequence[Model], supervisor: Callable[[], Supervisor], folder: str | None
+) -> "tuple[StartedModel, ...]":
+    """Those of `chain` that are a process of our own, told who starts it, and where. The agent closes them."""
     if all(model.provider not in (BOX_PROVIDER, PROGRAM_PROVIDER) for model in chain):
         return ()
     from hermes.models.box.model import BoxModel  # only who uses it
@@ -76,6 +78,8 @@ def introduced(chain: Sequence[Model], supervisor: Callable[[], Supervisor]) -> 
     started = tuple(model for model in chain if isinstance(model, BoxModel | ExternalAgent))
     for model in started:
         model.supervisor = supervisor
+        if folder and isinstance(model, ExternalAgent):
+            model.work_in(folder)
     return started
 
 

@@ -159,6 +159,10 @@ def _readable(text: str, parsed: JsonObject | None) -> str:
         said.append(error)
     if parsed.get("exit_code") not in (None, 0):
         said.append(f"exit code {parsed['exit_code']}")
+    if isinstance(rows := parsed.get("results"), list):
+        said += [
+            f"{row.get('status')}: {row['summary']}" for row in rows if isinstance(row, dict) and row.get("summary")
+        ]
     if said:
         return "\n".join(said)
     return "\n".join(f"{key}: {_flat(value)}" for key, value in parsed.items())

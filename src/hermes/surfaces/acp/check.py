@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 from hermes import __version__
+from hermes.config import paths
 from hermes.errors import HermesError
 from hermes.host.installation import Installation
 from hermes.models.providers.resolve import ModelQuery, resolve
@@ -49,7 +50,9 @@ def set_up(installation: Installation, *, may_ask: bool) -> int:
         if code:
             return code
     program, *args = command()
-    server = {"Hermes": {"command": program, "args": args, "env": {}}}
+    is_usual = installation.home == paths.root_home({"HOME": os.environ.get("HOME", "")})
+    env = {} if is_usual else {"HERMES_HOME": str(installation.home)}
+    server = {"Hermes": {"command": program, "args": args, "env": env}}
     sys.stdout.write(f"Put this into your editor's settings:\n{json.dumps({'agent_servers': server}, indent=2)}\n")
     sys.stdout.write(f"{EDITORS}\n")
     return 0
@@ -59,5 +62,7 @@ def command() -> list[str]:
     """How an editor starts this installation."""
     if launcher := os.environ.get("HERMES_LAUNCHER"):
         return [launcher, "acp"]
-    found = shutil.which("hermes-acp")
-    return [found] if found else [sys.executable, "-m", "hermes.surfaces.acp.main"]
+    beside = os.path.join(os.path.dirname(sys.executable), "hermes-acp")  # noqa: PTH118, PTH120 - words, not files
+    found = shutil.which("hermes-acp") or shutil.which(beside)
+    # -P: the folder that an editor starts it in is no place for modules.
+    return [found] if found else [sys.executable, "-P", "-m", "hermes.surfaces.acp.main"]

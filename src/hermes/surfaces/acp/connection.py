@@ -34,6 +34,7 @@ from hermes.types import JsonObject
 INTERNAL = -32603
 LAST_WORDS_S = 2.0  # for frames that are still to be read when all is over
 MOST_BEHIND_BYTES = 64 << 20  # of frames that an editor does not read; then it counts as gone
+MOST_REQUESTS = 256  # under way at once; one more is refused, since who stops reading hears no answer and no cancel
 log = logging.getLogger(__name__)
 Handler: TypeAlias = Callable[[WireRequest], Awaitable[Any]]
 
@@ -104,6 +105,7 @@ class EditorConnection:
         self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._put_bytes = self._written_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reading: asyncio.Timeout | None = None
         self.is_gone = False
 
     async def run(self, handle: Handler) -> None:
@@ -115,11 +117,12 @@ class EditorConnection:
         ).start()
         try:
             async with asyncio.TaskGroup() as group:
-                async for line in self._pipes.lines:
-                    if self.is_gone:
-                        break
-                    if line.strip():
-                        self._take(line, handle, group)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(None) as self._reading:
+                        async for line in self._pipes.lines:
+                            if line.strip():
+                                self._take(line, handle, group)
+                self._reading = None
                 self._left()
                 for task in self._tasks:
                     task.cancel()
@@ -165,6 +168,11 @@ class EditorConnection:
             request_id = (error.data or {}).get("id")
             self._put(encode_error(request_id, WireError(error.code, error.message)))
             return
+        if len(self._tasks) >= (MOST_REQUESTS if request.wants_reply else 2 * MOST_REQUESTS):
+            busy = f"{MOST_REQUESTS} requests are under way; wait until one is answered"
+            log.warning("%s is not served: %s", request.method, busy)
+            self._refuse(request, WireError(INTERNAL, busy))
+            return
         task = group.create_task(self._serve(request, handle), name=request.method)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -199,6 +207,8 @@ class EditorConnection:
             waits.set_exception(WireError(NOT_A_REQUEST, message or "the editor refused"))
 
     def _left(self) -> None:
+        if self._reading is not None and not self.is_gone:
+            self._reading.reschedule(0.0)  # what it may still say is not waited for: who hears no answer is gone
         self.is_gone = True
         for waits in self._asked.values():
             if not waits.done():

@@ -137,6 +137,8 @@ class EditorAgent:
         asked = convert(params, protocol.NewParams)
         live = await self._live(asked.cwd, None, asked.mcp_servers)
         session = self._opened(live.session_id, live)
+        # Its rows come with its first message; an editor may be started anew before that, and ask for it by this id.
+        await live.in_thread(live.db.set_meta, _head_key(session.acp_id), live.session_id)
         return await self._reply(session, with_id=True)
 
     async def _load(self, params: JsonObject) -> protocol.SessionReply:
@@ -230,8 +232,10 @@ class EditorAgent:
                 from hermes.config.sections.top import Section as Top
                 from hermes.host.host import Host
                 from hermes.host.logs import logging_as_set
+                from hermes.models.http.preload import preload
                 from hermes.runtime.setup.process import shared
 
+                preload()  # the first prompt is on its way
                 settings = self._installation.settings()
                 self._stack.enter_context(logging_as_set(settings, _to_stderr))
                 self._stack.push_async_callback(shared.close)
@@ -240,9 +244,16 @@ class EditorAgent:
         return self._host
 
     async def _live(
-        self, cwd: str, session_id: str | None, servers: Sequence[JsonObject] | None = None
+        self,
+        cwd: str,
+        session_id: str | None,
+        servers: Sequence[JsonObject] | None = None,
+        before: "LiveSession | None" = None,
     ) -> "LiveSession":
-        """The live session of an id, or a new one, that works in `cwd` with these servers of the editor's."""
+        """The live session of an id, or a new one, that works in `cwd` with these servers of the editor's.
+
+        One that takes the place of another, `before`, has its servers and settings.
+        """
         from hermes.host.agent_settings import AgentSettings
         from hermes.host.hosted_session import SessionStart
         from hermes.surfaces.acp.editor_buffers import EditorBuffers
@@ -250,7 +261,7 @@ class EditorAgent:
 
         if not Path(cwd).is_absolute() or not await asyncio.to_thread(Path(cwd).is_dir):
             raise WireError(BAD_PARAMS, f"cwd is the absolute path of a folder, not {cwd!r}")
-        settings = self._installation.settings()
+        settings = before.settings if before is not None else self._installation.settings()
         self._check_model(settings)
         host = await self._hosted()
         buffers = EditorBuffers(self._connection) if self._can_read_buffers else None
@@ -260,7 +271,7 @@ class EditorAgent:
             folder=cwd,
             work_mode="ask",
             open_buffers=buffers,
-            mcp_servers=servers_of(servers or ()),
+            mcp_servers=before.start.mcp_servers if before is not None else servers_of(servers or ()),
         )
         live = host.session(start, session_id)
         await live.open()
@@ -275,11 +286,9 @@ class EditorAgent:
             raise WireError(protocol.AUTH_REQUIRED, f"{error}; set a model up with: hermes setup") from error
 
     def _opened(self, acp_id: str, live: "LiveSession") -> "EditorSession":
-        from hermes.surfaces.acp.editor_buffers import EditorBuffers
         from hermes.surfaces.acp.editor_session import EditorSession
 
-        if isinstance(buffers := live.start.open_buffers, EditorBuffers):
-            buffers.acp_id = acp_id
+        _name_buffers(live, acp_id)
         self._sessions[acp_id] = made = EditorSession(acp_id, live, self._connection, self._go_to)
         return made
 
@@ -293,11 +302,12 @@ class EditorAgent:
         from hermes.runtime.setup.process import shared
 
         row = await shared.pool.run(db.get_session, acp_id)
-        if row is None:
+        head = await shared.pool.run(db.get_meta, _head_key(acp_id))
+        if row is None and head is None:
             raise WireError(protocol.NOT_FOUND, f"there is no session {acp_id!r}", {"sessionId": acp_id})
-        head = await shared.pool.run(db.get_meta, _head_key(acp_id)) or acp_id
-        tip = await shared.pool.run(db.resolve_resume_session_id, head)
-        return self._opened(acp_id, await self._live(asked.cwd or str(row.get("cwd") or ""), tip, asked.mcp_servers))
+        tip = await shared.pool.run(db.resolve_resume_session_id, head or acp_id)
+        cwd = asked.cwd or str((row or {}).get("cwd") or "")
+        return self._opened(acp_id, await self._live(cwd, tip, asked.mcp_servers))
 
     def _known(self, acp_id: str) -> "EditorSession":
         if (found := self._sessions.get(acp_id)) is None:
@@ -307,7 +317,8 @@ class EditorAgent:
     async def _go_to(self, session: "EditorSession", session_id: str | None) -> None:
         """A command leads to another session; the editor goes on under the name that it knows."""
         old = session.live
-        new = await self._live(old.cwd, session_id)
+        new = await self._live(old.cwd, session_id, before=old)
+        _name_buffers(new, session.acp_id)
         session.move_to(new)
         await old.close("switched")
         await new.in_thread(new.db.set_meta, _head_key(session.acp_id), new.session_id)
@@ -354,6 +365,14 @@ class EditorAgent:
                 }
             }
         }
+
+
+def _name_buffers(live: "LiveSession", acp_id: str) -> None:
+    """Tell a session's buffers by which name the editor knows the session."""
+    from hermes.surfaces.acp.editor_buffers import EditorBuffers
+
+    if isinstance(buffers := live.start.open_buffers, EditorBuffers):
+        buffers.acp_id = acp_id
 
 
 def _to_stderr(text: str) -> None:

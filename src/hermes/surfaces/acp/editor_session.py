@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import assert_never
 
 from msgspec import structs
 
+from hermes.config.sections.context import Section as ContextSection
 from hermes.errors import HermesError
 from hermes.host.command import COMMANDS, SurfaceFacts, available, is_command, run_command, skill_names
 from hermes.host.events import (
@@ -27,7 +28,9 @@ from hermes.host.live_session import LiveSession
 from hermes.host.turn_verdict import TurnVerdict
 from hermes.surfaces.acp.call_ids import CallIds
 from hermes.surfaces.acp.call_view import begun, ended, plan_of, text_content
+from hermes.surfaces.acp.child_view import ChildEntries
 from hermes.surfaces.acp.connection import EditorConnection
+from hermes.surfaces.acp.edit_view import edits_of
 from hermes.surfaces.acp.editor_modes import EditorMode, is_waved_through, mode_of, work_mode_of
 from hermes.surfaces.acp.permission import DENY, PermissionDesk, is_sensitive
 from hermes.surfaces.acp.prompt_blocks import content_of, text_alone
@@ -52,6 +55,7 @@ from hermes.types import (
     CallFinished,
     CallProgress,
     CallStarted,
+    ChildProgress,
     Commentary,
     JsonObject,
     MinorEvent,
@@ -86,10 +90,12 @@ class EditorSession:
         self._connection = connection
         self._go_to = go_to
         self._permissions = PermissionDesk(connection, acp_id, lambda: self.live.cwd)
+        self._children = ChildEntries()
         self._in_order = asyncio.Lock()  # prompts reach the line in the order in which they came
         self._turns: dict[str, asyncio.Future[StopReason]] = {}
         self._lined: set[str] = set()  # those that are in the line, or were
         self._current = ""
+        self._cancels = 0  # that are under way: the line is held until they have taken back what they found
         self._spent = Usage()
         self._has_streamed = False
         self._title = ""
@@ -110,38 +116,53 @@ class EditorSession:
             return await self._run(command)
         key = secrets.token_hex(8)
         turn: asyncio.Future[StopReason] = asyncio.get_running_loop().create_future()
-        async with self._in_order:
-            content = await self.live.in_thread(content_of, blocks)
-            if self._turns:
-                self._say(f"Queued for the next turn. ({len(self._turns)} queued)")
-            self._turns[key] = turn
-            try:
-                await self.live.submit(content, "queue", key)
-                self._lined.add(key)
-                if not self.live.is_busy:
-                    self._go_on()
-            except HermesError as error:
-                del self._turns[key]
-                self._say(str(error))
-                return PromptReply("end_turn")
+        if self._turns:
+            self._say(f"Queued for the next turn. ({len(self._turns)} queued)")
+        self._turns[key] = turn  # from now on a cancel is for this one, too
         try:
+            async with self._in_order:
+                if not turn.done():
+                    await self._line_up(key, blocks)
             reason = await turn
+        except HermesError as error:
+            self._say(str(error))
+            return PromptReply("end_turn")
         finally:
             self._turns.pop(key, None)
             self._lined.discard(key)
         spent, self._spent = self._spent, Usage()
         return PromptReply(reason, _turn_usage(spent))
 
+    async def _line_up(self, key: str, blocks: list[JsonObject]) -> None:
+        content = await self.live.in_thread(content_of, blocks)
+        await self.live.submit(content, "queue", key)
+        self._lined.add(key)
+        if self._turns[key].done():  # a cancel came meanwhile
+            await self._take_back(key)
+        elif not self.live.is_busy:
+            self._go_on()
+
     async def cancel(self) -> None:
-        """Stop the turn that runs, and take back the prompts that wait for theirs."""
+        """Stop the turn that runs, and take back the prompts that wait for theirs; those that come later wait on."""
         self.live.interrupt()
-        for key in [key for key in self._turns if key != self._current]:
-            try:
-                await self.live.withdraw(key)
-            except NothingPending:  # it was taken meanwhile, and is the turn that runs
-                self.live.interrupt()
-            else:
-                self._end(key, "cancelled")
+        self._cancels += 1
+        try:
+            for key in [key for key in self._turns if key != self._current]:
+                if key not in self._lined or await self._take_back(key):
+                    self._end(key, "cancelled")
+        finally:
+            self._cancels -= 1
+        if not self.live.is_busy:
+            self._go_on()
+
+    async def _take_back(self, key: str) -> bool:
+        """Whether a prompt was taken out of the line; one that is the turn which runs is stopped."""
+        try:
+            await self.live.withdraw(key)
+        except NothingPending:
+            self.live.interrupt()
+            return False
+        return True
 
     def set_mode(self, mode: EditorMode) -> None:
         self.mode = mode
@@ -226,13 +247,15 @@ class EditorSession:
             case CallFinished(call=call):
                 named = structs.replace(call, id=self.ids.known(call.id))
                 self._has_streamed = False
-                self.update(ended(structs.replace(event, call=named)))
+                self.update(ended(structs.replace(event, call=named), edits_of(event, self.live.cwd)))
             case OutputTail(call_id=call_id, text=text):
                 self.update(CallMoved(tool_call_id=self.ids.known(call_id), content=text_content(text)))
             case CallProgress(call_id=call_id):
                 self.update(CallMoved(tool_call_id=self.ids.known(call_id), content=text_content(event.words)))
             case TasksChanged(tasks=tasks):
                 self.update(plan_of(tasks))
+            case ChildProgress():
+                self._tell_all(self._children.see(event))
             case ModelAnswered(usage=usage):
                 self._spent = _sum(self._spent, usage)
             case SessionRotated():
@@ -263,7 +286,12 @@ class EditorSession:
             case _:
                 assert_never(event)
 
+    def _tell_all(self, updates: Iterable[Update]) -> None:
+        for update in updates:
+            self.update(update)
+
     def _turn_ended(self, event: TurnEnded) -> None:
+        self._tell_all(self._children.close())
         is_cancelled = event.verdict == TurnVerdict.CANCELLED.value
         if event.answer and not self._has_streamed:
             self.update(AnswerChunk(TextBlock(event.answer)))
@@ -289,6 +317,8 @@ class EditorSession:
 
     def _go_on(self) -> None:
         """A stop holds the line for a word of the person; here the next prompt is that word."""
+        if self._cancels:
+            return
         waiting = {one.id for one in self.live.queue.line}
         for key in self._lined - waiting:  # somebody else took it out of the line
             self._end(key, "end_turn")
@@ -314,7 +344,8 @@ class EditorSession:
     def _tell_usage(self) -> None:
         figures = self.live.figures
         cost = {"amount": figures.cost_usd, "currency": "USD"} if figures.cost_usd else None
-        self.update(UsageTold(figures.window or 0, figures.in_context, cost))
+        window = figures.window or self.live.settings.of(ContextSection).assumed_window  # until the model is asked
+        self.update(UsageTold(window, figures.in_context, cost))
 
 
 def _offered(name: str) -> CommandOffered:

@@ -20,8 +20,9 @@ from hermes.surfaces.acp.protocol import (
     PermissionParams,
     PermissionReply,
 )
+from hermes.tools.approval.visible_text import visible
 from hermes.typed import convert
-from hermes.types import Question
+from hermes.types import JsonObject, Question
 
 TIMEOUT_S = 60.0
 SENSITIVE_NAMES = frozenset({".env", ".env.local", ".env.production", "id_rsa", "id_ed25519"})
@@ -89,7 +90,7 @@ class PermissionDesk:
                 tool_call_id=f"edit-approval-{self._edits}",
                 kind="edit",
                 status="pending",
-                title=f"Approve edit: {path}" + (f" ({who})" if (who := details.get("asked_by")) else ""),
+                title=visible(f"{_who(details)}Approve edit: {path}"),
                 content=(DiffContent(path, str(edit["new_text"]), edit["old_text"]),),
                 raw_input={"tool": details.get("tool") or "", "arguments": {"path": path}},
                 locations=(Location(path),),
@@ -100,7 +101,7 @@ class PermissionDesk:
             tool_call_id=f"perm-check-{self._commands}",
             kind="execute" if question.kind == "approval" else "edit",
             status="pending",
-            title=f"{question.text}: {command}" if command != question.text else command,
+            title=visible(f"{question.text}: {command}" if command != question.text else command),
             content=_words(question, command),
             raw_input={"command": command, "description": question.text},
         )
@@ -109,4 +110,8 @@ class PermissionDesk:
 def _words(question: Question, command: str) -> tuple[CallContent, ...]:
     effects = question.details.get("effects") or ()
     said = [question.text, *(str(effect) for effect in effects if isinstance(effect, str)), f"$ {command}"]
-    return text_content("\n".join(dict.fromkeys(said)))
+    return text_content(visible("\n".join(dict.fromkeys(said))))
+
+
+def _who(details: JsonObject) -> str:
+    return f"[{details['asked_by']}] " if details.get("asked_by") else ""

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hermes.host.session_text import title_of
+from hermes.state.recall import NEVER_LISTED
 from hermes.surfaces.acp.protocol import ListReply, SessionListed
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ def page_of(db: "SessionDB", cwd: str | None, cursor: str | None) -> ListReply:
         return ListReply(())
     offset, found = int(cursor or 0), list[SessionListed]()
     while len(found) < PAGE:
-        rows = db.list_sessions_rich(limit=PAGE, offset=offset, order_by_last_active=True, compact_rows=True)
+        rows = db.list_sessions_rich(
+            exclude_sources=NEVER_LISTED, limit=PAGE, offset=offset, order_by_last_active=True, compact_rows=True
+        )
         for place, row in enumerate(rows):
             folder = str(row.get("cwd") or "")
             if cwd is None or folder == cwd:

@@ -8,6 +8,8 @@ from msgspec import MsgspecError
 from hermes.host.session_text import said
 from hermes.surfaces.acp.call_ids import CallIds
 from hermes.surfaces.acp.call_view import begun, ended, plan_of
+from hermes.surfaces.acp.child_view import DELEGATE, children_of
+from hermes.surfaces.acp.edit_view import edits_of
 from hermes.surfaces.acp.protocol import AnswerChunk, PlanTold, TextBlock, ThoughtChunk, Update, UserChunk
 from hermes.typed import from_json
 from hermes.types import CallFinished, CallStarted, JsonObject, ResultStatus, ToolCall, ToolResult
@@ -34,7 +36,7 @@ def updates_of(rows: Iterable[Row], cwd: str, ids: CallIds) -> Iterator[Update]:
                     opened[str(call.id)] = (call, args)
                     yield begun(CallStarted(call, args), cwd)
             case "tool":
-                yield from _result(row, text, opened, ids)
+                yield from _result(row, text, opened, ids, cwd)
             case _:
                 continue
     for call, args in opened.values():  # every call that is shown as started is shown as ended
@@ -53,14 +55,20 @@ def _calls(row: Row, ids: CallIds) -> Iterator[tuple[ToolCall, JsonObject]]:
         yield ToolCall(ids.begin(str(each.get("id") or "")), str(function.get("name") or ""), text), args
 
 
-def _result(row: Row, text: str, opened: dict[str, tuple[ToolCall, JsonObject]], ids: CallIds) -> Iterator[Update]:
+def _result(
+    row: Row, text: str, opened: dict[str, tuple[ToolCall, JsonObject]], ids: CallIds, cwd: str
+) -> Iterator[Update]:
     shown = ids.known(str(row.get("tool_call_id") or ""))
     found = opened.pop(shown, None)
     if found is None:
         return
     call, args = found
+    if call.name == DELEGATE:
+        yield from children_of(args, text)
     status: ResultStatus = row.get("status") or "ok"
-    yield ended(CallFinished(call, args, ToolResult(call_id=call.id, name=call.name, content=text, status=status)))
+    result = ToolResult(call_id=call.id, name=call.name, content=text, status=status)
+    done = CallFinished(call, args, result)
+    yield ended(done, edits_of(done, cwd))
     if call.name == "todo" and (plan := _plan(text)) is not None:
         yield plan
 

@@ -155,12 +155,17 @@ def _denied(analysis: Analysis, policy: Policy, context: Context) -> Verdict | N
 
 
 def _sent_outside(analysis: Analysis, policy: Policy, context: Context) -> str:
+    is_border = context.border is not None and context.border.stands
+    return rules_outside(analysis, policy, context.tool) if is_border else ""
+
+
+def rules_outside(analysis: Analysis, policy: Policy, tool: str) -> str:
     """The rules that send every part of a command outside, or "" when one stays. What cannot be read stays."""
-    if context.border is None or not context.border.stands or analysis.unknown or not analysis.commands:
+    if analysis.unknown or not analysis.commands:
         return ""
     if any(">" in effect.detail and effect.paths for effect in analysis.effects):
         return ""  # the rule names a program; what the shell writes beside it would be written outside, too
-    rules = [rule for rule in policy.rules if rule.outside and fnmatch(context.tool, rule.tool)]
+    rules = [rule for rule in policy.rules if rule.outside and fnmatch(tool, rule.tool)]
     used: list[str] = []
     for command in analysis.commands:
         rule = next((rule for rule in rules if _rule_sends(rule, command, analysis)), None)

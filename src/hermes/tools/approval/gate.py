@@ -25,7 +25,7 @@ from hermes.tools.approval.border import (
     reach_analysis,
     write_effect,
 )
-from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged
+from hermes.tools.approval.decide import REFUSED, Context, Verdict, decide, is_exact, is_judged, rules_outside
 from hermes.tools.approval.effects_model import Analysis, Effect, Severity
 from hermes.tools.approval.made_here import Makings, imports_made_here, runs_made_here
 from hermes.tools.approval.mode_verdict import ASKED_BY_MODE, PLAN, in_mode
@@ -148,10 +148,11 @@ class ApprovalGate:
         )
         given = await self.grants.given(action.session_id)
         verdict = decide(analysis, policy, given, context)
-        beyond = _beyond_effects(action)
-        if beyond and verdict.rule in _UNASKED and not any(is_exact(grant, context) for grant in given):
-            verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"))
-        elif action.details.get("sandbox") and verdict.rule == "mode" and border is not None:
+        beyond, leaves = _beyond_effects(action), bool(action.details.get("sandbox"))
+        is_unasked = _is_held(verdict, action, policy, analysis) if leaves else verdict.rule in _UNASKED
+        if beyond and is_unasked and not any(is_exact(grant, context) for grant in given):
+            verdict = Verdict(outcome="ask", reason=beyond, rule="effects", scopes=("once", "task"), outside=leaves)
+        elif leaves and verdict.rule == "mode" and border is not None and border.stands:
             verdict = Verdict(outcome="deny", reason=f"{beyond}; {NOT_MOVED}", rule="border")
         if verdict.outcome == "ask" and action.details.get("rule"):
             verdict = structs.replace(verdict, reason=str(action.details["why"]))  # what it says, not its key
@@ -411,6 +412,13 @@ async def _guarded(waiting: Awaitable[str], scope: TurnScope, limit_s: float, fa
     except Exception:  # the border to a surface or a model: whatever fails there must not let the action through
         logger.exception("asking for approval failed")
         return failed
+
+
+def _is_held(verdict: Verdict, action: Action, policy: Policy, analysis: Analysis) -> bool:
+    """Whether what is to leave the border has no leave for that: of a rule, or because asking is switched off."""
+    if verdict.outcome != "allow":
+        return verdict.outcome == "ask"
+    return not (verdict.outside or verdict.rule == "mode" or rules_outside(analysis, policy, action.tool))
 
 
 def _beyond_effects(action: Action) -> str:

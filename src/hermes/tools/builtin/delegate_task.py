@@ -42,7 +42,7 @@ class DelegateCall(Struct, frozen=True):
     tasks: list[DelegatedTask] | UnsetType = UNSET
     role: Annotated[Role | UnsetType, Meta(description="orchestrator: may delegate itself.")] = UNSET
     isolation: Annotated[Isolation | UnsetType, Meta(description="worktree: a git worktree of its own.")] = UNSET
-    acp_command: str | UnsetType = UNSET
+    acp_command: Annotated[str | UnsetType, Meta(description="Program of another agent (ACP) to do it.")] = UNSET
     acp_args: list[str] | UnsetType = UNSET
 
 

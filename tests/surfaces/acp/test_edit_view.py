@@ -1,0 +1,44 @@
+"""Diffs of calls as editors draw them: whatever changed, the parts before and after are those of the texts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.surfaces.acp.edit_view import edits_of
+from hermes.surfaces.acp.protocol import DiffContent
+from hermes.tools.files.diff import unified_diff
+from hermes.types import CallFinished, ToolCall, ToolResult
+
+LINES = st.lists(st.sampled_from(["a", "b", "--- c", "+++ d", "@@ -1 +1 @@", "\\ e", ""]), max_size=12)
+
+
+def finished(diff: str, name: str = "write_file", files: list[str] | None = None) -> CallFinished:
+    result = ToolResult(call_id="1", name=name, content="{}", details={"diff": diff, "files_changed": files or []})
+    return CallFinished(ToolCall("1", name, "{}"), {}, result)
+
+
+@given(LINES, LINES, st.booleans(), st.booleans())
+def test_every_part_is_in_the_texts_and_applied_in_order_they_give_the_new_one(
+    old: list[str], new: list[str], old_ends: bool, new_ends: bool
+) -> None:
+    before, after = "\n".join(old) + "\n" * old_ends, "\n".join(new) + "\n" * new_ends
+    parts = edits_of(finished(unified_diff("x.txt", before, after), files=["/w/x.txt"]), "/w")
+    at, rest = 0, before
+    made = ""
+    for part in parts:
+        assert isinstance(part, DiffContent)
+        assert part.path == "/w/x.txt"
+        assert part.old_text is not None
+        at = rest.index(part.old_text) if part.old_text else 0
+        made += rest[:at] + part.new_text
+        rest = rest[at + len(part.old_text) :]
+    if len(parts) == 1 or before == after:
+        assert made + rest == after
+
+
+def test_new_deleted_and_several_files_are_named_by_their_whole_paths() -> None:
+    diff = unified_diff("new.txt", None, "one\n") + unified_diff("/else/old.txt", "two\n", None)
+    assert edits_of(finished(diff, "patch", ["/w/new.txt", "/else/old.txt"]), "/w") == (
+        DiffContent("/w/new.txt", "one\n", None),
+        DiffContent("/else/old.txt", "", "two\n"),
+    )
+    assert edits_of(finished(diff, "terminal"), "/w") == ()
