@@ -99,7 +99,7 @@ class MessageQueue:
 
     async def withdraw(self, one: WaitingMessage) -> bool:
         """`drop` one that nobody has begun with; False when somebody has, if only just now."""
-        if not await self._in_thread(self._stored.take, self._session_id, one.id):
+        if not await self._in_line(lambda line: line.take(self._session_id, one.id)):
             return False
         await self.drop(one)
         return True

@@ -21,7 +21,6 @@ def matching_sessions(ctx: click.Context, _param: click.Parameter, incomplete: s
     cli = ctx.find_object(Cli)
     if cli is None:
         return []
-    from hermes.host.session_select import open_sessions  # only where a shell asks
 
     with open_sessions(cli) as db:
         rows = db.list_sessions_rich(limit=OFFERED, order_by_last_active=True, compact_rows=True) if db else []
