@@ -112,5 +112,5 @@ def _model(parent: ModelOptions, section: Section) -> ModelOptions:
         kept = ModelOptions(request_overrides=parent.request_overrides, reasoning_config=parent.reasoning_config)
         model = replace(kept, **chosen)
     else:
-        model = replace(parent, prefill_messages=None)
+        model = replace(parent, prefill_messages=None, output_schema=None)
     return replace(model, reasoning_config={"enabled": effort != "none", "effort": effort}) if effort else model

@@ -161,6 +161,8 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
+        if run.wish.output_schema is not None:  # there, nobody would hold the answer to it
+            raise
         from hermes.surfaces.cli.chat.follow import follow  # for who meets somebody
 
         return await follow(listener, error, question, told)
@@ -257,6 +259,10 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         cli.out.json({"type": "result", "exit_code": int(code), **kept, "unproven": listener.sink.doubts})
         return code
     text = str(result.get("final_response") or "").strip()
+    if wish.output_schema is not None:
+        from hermes.surfaces.cli.chat.answer_data import printed  # for who wants data
+
+        text = printed(cli.out, result)
     if text and text != EMPTY:
         if cli.out.is_terminal:
             from hermes.surfaces.cli.chat.words_for_person import drawn  # in a pipe it stays as it is

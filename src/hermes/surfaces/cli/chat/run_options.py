@@ -44,6 +44,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     ignore_user_config: bool = False
     trajectories: bool = False
     sample: bool = False
+    output_schema: Any = None  # the JSON Schema, as it was read
 
     @property
     def agent(self) -> AgentSettings:
@@ -55,6 +56,7 @@ class Wish(Struct, frozen=True, kw_only=True):
             checkpoints=self.checkpoints,
             ignore_rules=self.ignore_rules,
             quiet=self.quiet,
+            output_schema=self.output_schema,
         )
 
     @property

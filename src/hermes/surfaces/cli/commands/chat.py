@@ -14,6 +14,7 @@ Examples:
   git diff | hermes chat -q "Review this."
   hermes chat --continue -q "And now the tests."
   hermes chat -q "…" --json | jq -r 'select(.type=="result").final_response'
+  hermes chat -q "Which files changed, and why?" --output-schema changes.json
 The exit code says how it ended: hermes help exit-codes"""
 
 
@@ -23,6 +24,9 @@ The exit code says how it ended: hermes help exit-codes"""
 @click.option("-v", "--verbose", is_flag=True, help="Tell more on stderr: reasoning, calls, what was done.")
 @click.option("-Q", "--quiet", is_flag=True, help="Tell nothing on stderr but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout, the result last.")
+@click.option(
+    "--output-schema", metavar="FILE", help="Print only JSON that fits this JSON Schema; fail if the answer does not."
+)
 @click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")
 @chat_options
 @click.pass_context
