@@ -23,7 +23,7 @@ from hermes.types import JsonObject
 from hermes.work_mode import WorkMode
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from hermes.confinement.plan import OpensFolders
     from hermes.models.providers.windows import Window
@@ -159,6 +159,8 @@ class AIAgent:
         return self._answer(result, output_schema)
 
     def _answer(self, result: dict[str, Any], output_schema: "Wanted | None") -> Any:
+        if result["failed"] and not result["final_response"]:
+            log.warning("there is no answer: %s", result.get("error"))
         is_data = output_schema is not None
         if (is_data or self._options.model.output_schema is not None) and "output" not in result:
             raise OutputError(result)
@@ -278,6 +280,18 @@ class AIAgent:
         """`close` for callers that have a loop."""
         self.interrupt()
         await self._session.close(keep_background=keep_background)
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Self":
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.aclose()
 
     # -- one piece of work at a time ---------------------------------------------------------------------------------
 
