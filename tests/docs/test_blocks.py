@@ -3,7 +3,7 @@
 How a page is written:
 
 - A `python` block is a program: it runs by itself, and must end without an error.
-- A `python` block with `title="PATH"` in its first line is a file: it is written there (`~` is the page's own home).
+- A block in any language with `title="PATH"` in its first line is a file: it is written there (`~` is the page's home).
 - In a `console` block each line after `$ ` is a command for sh, and must succeed. Lines below it are what it prints,
   on stdout and stderr together; a line `...` stands for any lines, and `...` inside a line for any characters. A
   command with no lines below it may print anything.
@@ -138,7 +138,7 @@ def test_every_block_of_the_page_does_what_it_says(
     page: Path, bench: Bench, subtests: pytest.Subtests, request: pytest.FixtureRequest
 ) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.language not in ("python", "console"):
+        if block.language not in ("python", "console") and block.title is None:
             continue
         if block.remark.startswith("not run: "):
             with subtests.test(f"line {block.line}"):
