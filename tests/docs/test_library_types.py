@@ -26,7 +26,7 @@ def pasted(tmp_path: Path) -> Path:
 
 def checked(python: Path, file: Path) -> str:
     """What mypy says about `file`, by its strictest rules and without any settings of ours."""
-    command = [python, "-P", "-m", "mypy", "--strict", "--config-file=", file.name]
+    command = [str(python), "-P", "-m", "mypy", "--strict", "--config-file=", file.name]
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(file.parent)}
     return subprocess.run(command, cwd=file.parent, env=environ, capture_output=True, text=True, check=False).stdout
 
@@ -45,7 +45,7 @@ def test_the_blocks_have_no_error_and_no_untyped_call(pasted: Path) -> None:
 def test_the_same_where_the_package_is_installed_into_an_empty_environment(pasted: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", ROOT, "mypy"]
+    install = [str(python), "-m", "pip", "install", "-q", "-c", f"{ROOT}/constraints.txt", str(ROOT), "mypy"]
     done = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert checked(python, pasted) == "Success: no issues found in 1 source file\n"
