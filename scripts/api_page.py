@@ -24,7 +24,7 @@ change that a user may notice, and has a line in the changelog.
 ALL = ()  # every name the module exports, or defines
 
 PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
-    "hermes": ("The agent itself. [Getting started](getting-started.md) shows it at work.", ALL),
+    "hermes": ("The agent itself: [The library](library.md); `help(AIAgent)` explains each keyword.", ALL),
     "hermes.model_tools": ("Tools without an agent: their definitions, and a call by name.", ALL),
     "hermes.toolsets": ("Groups of tools.", ALL),
     "hermes.tools.decorator": ("Write a tool as a function: [Tools](tools.md).", ("tool",)),
@@ -44,6 +44,10 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
         "Capabilities that join an agent: [The way of a turn](architecture.md#adding-things).",
         ("PARTS", "Joining", "Part", "TurnFacts"),
     ),
+    "hermes.runtime.guardrails": ("Model calls that several agents share.", ("IterationBudget",)),
+    "hermes.host.host": ("Live sessions for surfaces: [The host](host.md).", ("Host",)),
+    "hermes.host.hosted_session": ("What one is opened with.", ("SessionStart",)),
+    "hermes.host.agent_settings": ("What it asks of its agent.", ("AgentSettings",)),
     "hermes.state": ("Sessions, and the store under them: [Sessions](sessions.md).", ALL),
     "hermes.context": ("How long conversations are kept within the window: [Long conversations](context.md).", ALL),
     "hermes.context.memory.provider": (

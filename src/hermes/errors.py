@@ -12,11 +12,12 @@ HermesError
 │   ├── SessionMoved          the session went on meanwhile, here or under another id
 │   ├── SessionInUse          another process or agent works on the session just now
 │   └── LeaseLost             somebody else took the session over while the turn was silent; the turn stops
+├── OutputError               the model's answer is not the data that was asked for; it is kept in `answer`
 └── BudgetExceeded            a cap on money, tokens or time was reached before the call
 """
 
 import time
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 ProviderReason: TypeAlias = Literal[
     "auth",
@@ -117,6 +118,16 @@ class SessionInUse(StoreError):
 
 class LeaseLost(StoreError):
     """The session is no longer this turn's to write to. Nothing of the commit that found out was stored."""
+
+
+class OutputError(HermesError):
+    """There is no answer that fits the output schema. `answer` is what the model said, `result` all about the turn."""
+
+    def __init__(self, result: "dict[str, Any]") -> None:
+        why = result.get("error") or f"the turn ended without an answer ({result.get('turn_exit_reason')})"
+        super().__init__(str(why))
+        self.answer: str = result.get("final_response") or ""
+        self.result = result
 
 
 class BudgetExceeded(HermesError):

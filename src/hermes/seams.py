@@ -94,6 +94,7 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     extra_body: JsonObject = field(default_factory=dict)  # merged last
     tool_choice: str = "auto"
     stream: bool = True
+    output_schema: JsonObject | None = None  # the provider is asked to hold the answer to it, where it can
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):

@@ -295,7 +295,7 @@ class ChildProgress(MinorEvent, frozen=True, gc=False, kw_only=True, tag="child_
 class PrefixBroken(MinorEvent, frozen=True, gc=False, tag="prefix_broken"):
     """The stable prefix of requests was given up, for one of the few allowed reasons."""
 
-    reason: Literal["compression", "model_switch", "toolset_change", "quarantine", "plugin"]
+    reason: Literal["compression", "model_switch", "toolset_change", "quarantine", "plugin", "output_schema"]
     tokens_lost: int | None = None
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ async def test_a_projects_tools_stay_when_the_session_moves_about_and_keep_what_
     (hermes_home / "config.yaml").write_text(f"tools:\n  trusted_projects: ['{project}']\n", encoding="utf-8")
     store = MemoryStore()
 
-    async def deployed(command: str, **more: str) -> list[str]:
+    async def deployed(command: str, **more: Any) -> list[str]:
         model = ScriptedModel(
             calls("deploy"), calls("terminal", command=command), says("1"), calls("deploy"), says("2")
         )

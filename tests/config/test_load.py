@@ -32,6 +32,11 @@ def test_an_empty_file_gives_the_defaults(load: Load, text: str) -> None:
     assert load(text).of(model.Section) == model.Section()
 
 
+def test_off_is_a_word_although_yaml_reads_it_as_false(load: Load) -> None:
+    found = load("terminal: {network: off, sandbox: off}\n").of(terminal.Section)
+    assert (found.network, found.sandbox) == ("off", "off")
+
+
 def test_keys_of_the_file_act(load: Load) -> None:
     settings = load("model: {default: m, base_url: 'http://x'}\nterminal:\n  timeout: 5\ntoolsets: [a, b]\n")
     assert settings.of(model.Section) == model.Section(default="m", base_url="http://x")

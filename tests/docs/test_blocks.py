@@ -3,12 +3,14 @@
 How a page is written:
 
 - A `python` block is a program: it runs by itself, and must end without an error.
-- A `python` block with `title="PATH"` in its first line is a file: it is written there (`~` is the page's own home).
+- A block in any language with `title="PATH"` in its first line is a file: it is written there (`~` is the page's home).
 - In a `console` block each line after `$ ` is a command for sh, and must succeed. Lines below it are what it prints,
   on stdout and stderr together; a line `...` stands for any lines, and `...` inside a line for any characters. A
   command with no lines below it may print anything.
 - `<!-- fails -->` on the line before a block: its last command, or the program, must fail.
 - `<!-- with a model -->` on the line before a block: a scripted server plays Ollama meanwhile, and says "Done." to all.
+- `<!-- with a model: [{"says": "Hi."}] -->`: it plays these replies (see `hermes.testing.load_script`), all of them,
+  and the settings of the page's home have its address as that of the model.
 - `<!-- needs the box -->` on the line before a block: it runs with the real model in the box, whose weights are also in
   `~/models/own.gguf`; where that is not installed it is left out, and counted as skipped.
 - `<!-- not run: REASON -->` on the line before a block: it is left out, and counted as skipped with that reason.
@@ -22,13 +24,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from hermes.models.box.files import BUNDLED
-from hermes.testing.replies import says
+from hermes.testing.replies import load_script, says
 from hermes.testing.server import ServerThread
 from tests.models.box.conftest import weights  # noqa: F401 - a fixture
 
@@ -37,7 +40,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 TIMEOUT_S = 120
 _FENCE = re.compile(r"^( *)(`{3,})(\w*)[ \t]*(.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')
-_REMARK = re.compile(r"^\s*<!--\s*(fails|with a model|needs the box|not run: .+?)\s*-->\s*$")
+_REMARK = re.compile(r"^\s*<!--\s*(fails|with a model(?:: \[.+\])?|needs the box|not run: .+?)\s*-->\s*$")
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ def test_every_block_of_the_page_does_what_it_says(
     page: Path, bench: Bench, subtests: pytest.Subtests, request: pytest.FixtureRequest
 ) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.language not in ("python", "console"):
+        if block.language not in ("python", "console") and block.title is None:
             continue
         if block.remark.startswith("not run: "):
             with subtests.test(f"line {block.line}"):
@@ -147,18 +150,36 @@ def test_every_block_of_the_page_does_what_it_says(
             if not bench.has_box():
                 continue
         where = f"{page.relative_to(ROOT)}, line {block.line}"
-        if block.language == "console" and block.remark == "with a model":
-            with ServerThread(lambda _: says("Done.")) as server:
-                environ = {**bench.environ, "OLLAMA_HOST": server.url.removeprefix("http://")}
-                run_console(replace(bench, environ=environ), block, where)
-        elif block.language == "console":
-            run_console(bench, block, where)
-        elif block.title is not None:
+        if block.title is not None:
             file = bench.path(block.title)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
+            continue
+        run = run_console if block.language == "console" else run_program
+        if block.remark.startswith("with a model"):
+            with served(bench, block.remark.removeprefix("with a model").removeprefix(": "), where) as with_model:
+                run(with_model, block, where)
         else:
-            run_program(bench, block, where)
+            run(bench, block, where)
+
+
+@contextmanager
+def served(bench: Bench, script: str, where: str) -> Iterator[Bench]:
+    """`bench` with a server that plays Ollama."""
+    if not script:
+        with ServerThread(lambda _: says("Done.")) as server:
+            yield replace(bench, environ={**bench.environ, "OLLAMA_HOST": server.url.removeprefix("http://")})
+        return
+    file = bench.folder / ".script.json"
+    file.write_text(script, encoding="utf-8")
+    with ServerThread(load_script(file)) as server:
+        settings = bench.path("~/.hermes/config.yaml")
+        text, places = re.subn(r"base_url: .*", f"base_url: {server.base_url}", settings.read_text(encoding="utf-8"))
+        assert places == 1, f"{where}: the page has to set model.base_url before"
+        settings.write_text(text, encoding="utf-8")
+        yield bench
+    assert not server.mistakes, f"{where}: {server.mistakes}"
+    server.assert_finished()
 
 
 def run_program(bench: Bench, block: Block, where: str) -> None:

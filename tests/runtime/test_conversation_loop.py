@@ -407,7 +407,7 @@ async def test_two_turns_at_once_are_refused(make_agent: MakeAgent) -> None:
 
 def test_an_unknown_keyword_names_the_nearest() -> None:
     with pytest.raises(TypeError, match="did you mean 'max_iterations'"):
-        AIAgent(max_iteration=3)
+        AIAgent(max_iteration=3)  # type: ignore[call-arg]  # a slip of the pen
 
 
 def test_sync_callbacks_run_in_the_calling_thread_in_order(tmp_path: Path) -> None:
@@ -532,7 +532,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_callbacks_that_raise_are_logged_once_each_and_the_turn_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broken = {name: _broken(name) for name in EVENT_CALLBACKS}
+    broken: dict[str, Any] = {name: _broken(name) for name in EVENT_CALLBACKS}
     stream = broken.pop("stream_callback")
     agent = AIAgent(model=ScriptedModel(*_busy_script()), store=MemoryStore(), cwd=str(tmp_path), **broken)
     result = agent.run_conversation("Go", stream_callback=stream)
@@ -545,7 +545,7 @@ def test_callbacks_that_raise_are_logged_once_each_and_the_turn_goes_on(
 async def test_callbacks_that_raise_on_the_callers_loop_do_not_end_the_turn(
     make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broken = {name: _broken(name) for name in EVENT_CALLBACKS}
+    broken: dict[str, Any] = {name: _broken(name) for name in EVENT_CALLBACKS}
     stream = broken.pop("stream_callback")
     result = await make_agent(*_busy_script(), **broken).arun_conversation("Go", stream_callback=stream)
     assert result["final_response"] == "done"

@@ -24,6 +24,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     checkpoints: bool = False
     ignore_rules: bool = False
     quiet: bool = False
+    output_schema: Any = None  # what each answer has to be
 
 
 def agent_keywords(asked: AgentSettings, settings: Settings) -> dict[str, Any]:
@@ -48,6 +49,7 @@ def agent_keywords(asked: AgentSettings, settings: Settings) -> dict[str, Any]:
         "skip_context_files": asked.ignore_rules,
         "skip_memory": asked.ignore_rules,
         "quiet_mode": asked.quiet,
+        "output_schema": asked.output_schema,
     }
 
 

@@ -9,6 +9,7 @@ from hermes.seams import DEFAULT_LIMITS, HttpLimits
 from hermes.types import JsonObject
 
 ApiMode: TypeAlias = Literal["chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
+OutputFormat: TypeAlias = Literal["beside_tools", "alone", "none"]
 ReasoningStyle: TypeAlias = Literal["effort", "object", "thinking", "none"]
 
 
@@ -25,6 +26,7 @@ class Quirks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache_markers: bool = False
     cache_ttl: Literal["5m", "1h"] = "5m"
     keeps_thinking: bool = True  # takes signed thinking back (Anthropic's own endpoints)
+    output_format: OutputFormat = "alone"  # whether it holds answers to a schema, also where tools are on offer
     text_calls: bool = False  # its model writes calls as text; found by a probe, never assumed
 
 

@@ -4,12 +4,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from hermes.errors import SessionInUse, SessionMoved, StoreError, UserError
+from msgspec.structs import replace
+
+from hermes.errors import OutputError, SessionInUse, SessionMoved, StoreError, UserError
 from hermes.runtime.facade import CallerSink, background, run_sync
 from hermes.runtime.guardrails import IterationBudget
-from hermes.runtime.options import AgentOptions, Keywords, fold, refuse_unlike
+from hermes.runtime.options import AgentOptions, Explained, fold, refuse_unlike
 from hermes.runtime.redaction import CleanSink
 from hermes.runtime.session.session import AgentSession
 from hermes.runtime.setup.assembly import Assembly
@@ -21,26 +23,33 @@ from hermes.types import JsonObject
 from hermes.work_mode import WorkMode
 
 if TYPE_CHECKING:
+    from typing import Self, Unpack
+
     from hermes.confinement.plan import OpensFolders
     from hermes.models.providers.windows import Window
+    from hermes.runtime.agent_keywords import AgentKeywords, Wanted
     from hermes.runtime.delegation.family import Family
     from hermes.runtime.delegation.running_child import RunningChild
+    from hermes.runtime.output_schema import OutputSchema
     from hermes.runtime.prompt import PromptReport
 
+Data = TypeVar("Data")
+OnText: TypeAlias = Callable[[str | None], object] | None  # is called with each piece of the answer
 MAX_STARTS = 10  # of a turn whose session somebody else had while it was beginning
 log = logging.getLogger("hermes")
 
 
 class AIAgent:
-    """An agent with the keywords of the contract: which model, which tools, whose session, what limits, who listens.
+    """A model that works with tools on one session, one turn at a time; each keyword is told in `AgentKeywords`.
 
     `run_conversation` blocks and calls the callbacks in the calling thread; `arun_conversation` is awaited on any
-    running loop. `interrupt` and `steer` may be called from any thread. See `docs/` for what each keyword does.
+    running loop. `interrupt` and `steer` may be called from any thread. docs/library.md shows all of it at work.
     """
 
-    __signature__ = Keywords()
+    __signature__ = Explained("signature")
+    __doc__ = Explained("explanation")  # a text, made when it is read
 
-    def __init__(self, **keywords: Any) -> None:
+    def __init__(self, **keywords: "Unpack[AgentKeywords]") -> None:
         self._set_up(fold(keywords))
 
     @classmethod
@@ -72,45 +81,90 @@ class AIAgent:
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
-    def run_conversation(
+    def run_conversation(  # noqa: PLR0913 - the contract's
         self,
         user_message: Any,
         system_message: str | None = None,
         conversation_history: Iterable[Mapping[str, Any]] | None = None,
         task_id: str | None = None,
-        stream_callback: Callable[..., Any] | None = None,
+        stream_callback: OnText = None,
         persist_user_message: Any = None,
+        *,
+        output_schema: "Wanted | None" = None,
     ) -> dict[str, Any]:
-        """Run one turn to its end and return the contract's result dict."""
+        """Run one turn to its end and return the contract's result dict.
+
+        Of an answer that has to fit an `output_schema`, `output` is the value; one that does not fit is a failed turn.
+        """
         background.refuse_own_thread()
         refuse_unlike("stream_callback", stream_callback)
         said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = self._wanting(said, output_schema)
         callbacks = ContractCallbacks(self._options.callbacks, stream_callback)
         sink = CallerSink(callbacks.deliver)
         return run_sync(self._guarded_turn(said, sink), sink, self.interrupt)
 
-    async def arun_conversation(
+    async def arun_conversation(  # noqa: PLR0913 - the contract's
         self,
         user_message: Any,
         system_message: str | None = None,
         conversation_history: Iterable[Mapping[str, Any]] | None = None,
         task_id: str | None = None,
-        stream_callback: Callable[..., Any] | None = None,
+        stream_callback: OnText = None,
         persist_user_message: Any = None,
+        *,
+        output_schema: "Wanted | None" = None,
     ) -> dict[str, Any]:
         """`run_conversation` for callers that have a loop; callbacks are called on it, between events."""
         refuse_unlike("stream_callback", stream_callback)
         said = TurnInput.of(user_message, persist_user_message, system_message, conversation_history, task_id)
+        said = self._wanting(said, output_schema)
         return await self._guarded_turn(said, inline_sink(self._options.callbacks, stream_callback))
+
+    def _wanting(self, said: TurnInput, output_schema: "Wanted | None") -> TurnInput:
+        wanted: OutputSchema | None = self._options.model.output_schema
+        if output_schema is not None:
+            from hermes.runtime.output_schema import OutputSchema as Schema  # for who wants one
+
+            wanted = Schema.of(output_schema)
+        return said if wanted is None else replace(said, output=wanted)
 
     async def acontinue_turn(self) -> dict[str, Any]:
         """Go on with the last turn, which was cut off: nothing is said anew, and earlier model calls count."""
-        return await self._guarded_turn(TurnInput(message="", goes_on=True), inline_sink(self._options.callbacks, None))
+        said = self._wanting(TurnInput(message="", goes_on=True), None)
+        return await self._guarded_turn(said, inline_sink(self._options.callbacks, None))
 
-    def chat(self, message: str, stream_callback: Callable[..., Any] | None = None) -> str:
-        """One turn; only its final text."""
-        text: str = self.run_conversation(message, stream_callback=stream_callback)["final_response"]
-        return text
+    @overload
+    def chat(self, message: str, stream_callback: OnText = None) -> str: ...
+    @overload
+    def chat(self, message: str, stream_callback: OnText = None, *, output_schema: type[Data]) -> Data: ...
+    @overload
+    def chat(self, message: str, stream_callback: OnText = None, *, output_schema: Mapping[str, Any]) -> Any: ...
+    def chat(self, message: str, stream_callback: OnText = None, *, output_schema: "Wanted | None" = None) -> Any:
+        """One turn; only its final text, or the value that fits the `output_schema`, else `OutputError`."""
+        result = self.run_conversation(message, stream_callback=stream_callback, output_schema=output_schema)
+        return self._answer(result, output_schema)
+
+    @overload
+    async def achat(self, message: str, stream_callback: OnText = None) -> str: ...
+    @overload
+    async def achat(self, message: str, stream_callback: OnText = None, *, output_schema: type[Data]) -> Data: ...
+    @overload
+    async def achat(self, message: str, stream_callback: OnText = None, *, output_schema: Mapping[str, Any]) -> Any: ...
+    async def achat(
+        self, message: str, stream_callback: OnText = None, *, output_schema: "Wanted | None" = None
+    ) -> Any:
+        """`chat` for callers that have a loop."""
+        result = await self.arun_conversation(message, stream_callback=stream_callback, output_schema=output_schema)
+        return self._answer(result, output_schema)
+
+    def _answer(self, result: dict[str, Any], output_schema: "Wanted | None") -> Any:
+        if result["failed"] and not result["final_response"]:
+            log.warning("there is no answer: %s", result.get("error"))
+        is_data = output_schema is not None
+        if (is_data or self._options.model.output_schema is not None) and "output" not in result:
+            raise OutputError(result)
+        return result["output" if is_data else "final_response"]
 
     def compress(self, focus_topic: str | None = None) -> dict[str, Any]:
         """Sum up the session now, `focus_topic` above all; it goes on under the `session_id` in the answer."""
@@ -227,6 +281,18 @@ class AIAgent:
         self.interrupt()
         await self._session.close(keep_background=keep_background)
 
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Self":
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.aclose()
+
     # -- one piece of work at a time ---------------------------------------------------------------------------------
 
     async def _assembled(self) -> Assembly:
@@ -312,6 +378,6 @@ class AIAgent:
     def _log_sink(self) -> Sink | None:
         if not self._options.callbacks.verbose_logging or self._options.callbacks.quiet_mode:
             return None
-        from hermes.runtime.sinks import LogSink  # for who asks
+        from hermes.runtime.log_sink import LogSink  # for who asks
 
         return LogSink(self._options.callbacks)

@@ -12,7 +12,6 @@ from hermes.errors import BudgetExceeded, LeaseLost, ProviderError, SessionInUse
 from hermes.models.client import CallPlan, ModelAnswer
 from hermes.runtime import steps
 from hermes.runtime.outcome import Ending
-from hermes.runtime.request_repair import mended
 from hermes.runtime.session.context_watch import AGAIN_AFTER
 from hermes.runtime.tool_round import run_tools
 from hermes.runtime.turn import Turn
@@ -25,6 +24,7 @@ SUM_UP = (
     "You have used all the model calls of this turn. Without calling tools, say what was done, what was found, "
     "and what is left to do."
 )
+ANSWER_NOW = "You have used all the model calls of this turn. Without calling tools, give your answer now."
 TOO_LONG = (
     ". The conversation no longer fits the model's window: start a new session, or choose a model with a larger one"
 )
@@ -92,6 +92,8 @@ async def _converse(turn: Turn) -> None:
     if not turn.goes_on:
         for words in await turn.ctx.services.parts.context(turn.facts()):
             turn.tell(words)
+        if turn.output is not None:
+            turn.output.tell(turn)
     while not turn.outcome.exit_reason:
         if turn.outcome.api_calls >= turn.max_iterations or not turn.budget.consume():
             await _sum_up(turn)
@@ -171,7 +173,7 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
         on_stored=turn.show,
         on_delta=on_delta,
         on_status=emit,
-        repair=partial(mended, turn),
+        repair=partial(_repaired, turn),
     )
     if getattr(ctx.services.hooks, "heard", None):
         answer = await _heard_call(turn, request, plan)
@@ -194,6 +196,12 @@ async def _ask(turn: Turn, tools: tuple[types.ToolDefinition, ...], purpose: str
     return answer
 
 
+def _repaired(turn: Turn, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
+    from hermes.runtime.request_repair import mended  # paid by who is refused
+
+    return mended(turn, request, error)
+
+
 async def _heard_call(turn: Turn, request: ModelRequest, plan: CallPlan) -> ModelAnswer:
     """The answer, told to whoever listens to requests."""
     from hermes.runtime.turn_hooks import OF_REQUESTS, RequestHooks, heard  # for who has hooks
@@ -212,6 +220,12 @@ async def _take(turn: Turn, answer: ModelAnswer) -> None:
             await run_tools(turn, answer)
         case steps.Finish(text=text, reason=reason, partial=partial, broken_by=why):
             last = Ending(reason, text, completed=not partial, partial=partial, error=why or None)
+            if turn.output is not None and not partial:
+                judged = turn.output.ending(turn, last)
+                if judged is None:
+                    turn.pending.append(answer.closing)
+                    return
+                last = judged
             await _store(turn, answer, last)
             last.apply(turn.outcome)
         case steps.Continue():
@@ -258,7 +272,7 @@ async def _sum_up(turn: Turn) -> None:
     used = turn.outcome.api_calls
     reason = f"max_iterations_reached({used}/{turn.max_iterations})"
     await _keep_room(turn)
-    turn.tell(SUM_UP)
+    turn.tell(SUM_UP if turn.output is None else ANSWER_NOW)
     try:
         answer = await _ask(turn, (), "summary")
     except ProviderError as error:
@@ -272,5 +286,7 @@ async def _sum_up(turn: Turn) -> None:
         turn.outcome.end(reason, text if text.strip() else NO_SUMMARY)
         return
     last = Ending(reason, text)
+    if turn.output is not None:
+        last = turn.output.ending(turn, last, is_last=True) or last
     await _store(turn, answer, last)
     last.apply(turn.outcome)

@@ -31,6 +31,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True):
     reasoning_config: dict[str, Any] | None = None
     service_tier: str | None = None
     request_overrides: dict[str, Any] | None = None
+    output_schema: Any = None  # an `OutputSchema`, made of the JSON Schema or the class that was given
     prefill_messages: Sequence[Mapping[str, Any]] | None = None
     fallback_model: Any = None
     credential_pool: Any = None
@@ -136,14 +137,14 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     given: frozenset[str] = frozenset()  # the keywords that the caller wrote: their values win over the settings, too
 
 
-_GROUPS: dict[str, type[Struct]] = {
+GROUPS: dict[str, type[Struct]] = {
     "model": ModelOptions,
     "tools": ToolOptions,
     "callbacks": CallbackOptions,
     "session": SessionOptions,
     "limits": LimitOptions,
 }
-_OWNER = {field.name: group for group, struct in _GROUPS.items() for field in fields(struct)}
+_OWNER = {field.name: group for group, struct in GROUPS.items() for field in fields(struct)}
 
 # A text is a sequence of texts, too: of its letters.
 _LISTS = {
@@ -155,7 +156,7 @@ _LISTS = {
     "providers_order",
 }
 
-_HINTS: dict[str, Any] = {name: hint for struct in _GROUPS.values() for name, hint in struct.__annotations__.items()}
+_HINTS: dict[str, Any] = {name: hint for struct in GROUPS.values() for name, hint in struct.__annotations__.items()}
 _WHOLE = frozenset(name for name, hint in _HINTS.items() if hint in (int, int | None))
 _NUMBERS = frozenset(name for name, hint in _HINTS.items() if hint in (float, float | None)) | _WHOLE
 _FUNCTIONS = frozenset(name for name in _HINTS if name.endswith("_callback")) | {"stream_callback"}
@@ -166,7 +167,7 @@ _ANSWERING = frozenset(
 
 def fold(keywords: Mapping[str, Any]) -> AgentOptions:
     """The five structs; an unknown keyword is a `TypeError` that names the nearest one."""
-    grouped: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
+    grouped: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in keywords.items():
         if name not in _OWNER:
             from difflib import get_close_matches  # only when something is wrong
@@ -209,6 +210,10 @@ def _unlike(name: str, value: object) -> str:
 
 def _usable(name: str, value: Any) -> Any:
     """The value without lone surrogates, wherever they stand in it."""
+    if name == "output_schema":
+        from hermes.runtime.output_schema import OutputSchema  # for who wants one
+
+        return OutputSchema.of(value)
     if isinstance(value, str):
         if name == "work_mode":
             return WorkMode(value)
@@ -220,14 +225,13 @@ def _usable(name: str, value: Any) -> Any:
     return [_usable("", item) for item in value] if isinstance(value, list) else value
 
 
-class Keywords:
-    """`__signature__` of the agent: the keywords with their defaults, made when `help` or an editor asks."""
+class Explained:
+    """An attribute of the agent's class that is made when `help` or an editor asks."""
 
-    def __get__(self, _instance: object, _owner: type) -> inspect.Signature:
-        return inspect.Signature(
-            [
-                inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
-                for struct in _GROUPS.values()
-                for each in fields(struct)
-            ]
-        )
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def __get__(self, _instance: object, _owner: type) -> Any:
+        from hermes.runtime import agent_keywords  # for who reads
+
+        return getattr(agent_keywords, self._attribute)()

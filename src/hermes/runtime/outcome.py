@@ -3,7 +3,7 @@
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from hermes.types import JsonObject, ToolCall, ToolResult, TurnFinished, Usage, text_of
@@ -54,6 +54,7 @@ class Outcome(Struct):
     files_changed: list[str] = field(default_factory=list)
     commands: list[JsonObject] = field(default_factory=list)
     failed_calls: list[JsonObject] = field(default_factory=list)
+    output: Any = UNSET  # the answer as data, when such was wanted and it fits
 
     def end(self, reason: str, text: str = "", *, completed: bool = False, partial: bool = False, **more: Any) -> None:
         """Close the turn; the first ending stands."""
@@ -145,6 +146,8 @@ class Outcome(Struct):
             "commands": self.commands,
             "failed_calls": self.failed_calls,
         }
+        if self.output is not UNSET:
+            result["output"] = self.output
         extras = _extras(self)
         if extras != _NO_EXTRAS:
             result |= {name: value for name, value in zip(_EXTRAS, extras, strict=True) if value is not None}
@@ -159,10 +162,14 @@ class Ending(Struct, frozen=True):
     completed: bool = False
     partial: bool = False
     error: str | None = None
+    failed: bool = False
+    error_reason: str | None = None
+    output: Any = UNSET
 
     def apply(self, outcome: Outcome) -> None:
         """End the turn so."""
-        outcome.end(self.reason, self.text, completed=self.completed, partial=self.partial, error=self.error)
+        more = {name: getattr(self, name) for name in ("error", "failed", "error_reason", "output")}
+        outcome.end(self.reason, self.text, completed=self.completed, partial=self.partial, **more)
 
     def of(self, outcome: Outcome) -> Outcome:
         """`outcome` as it is then."""

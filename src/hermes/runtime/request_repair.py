@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from hermes.errors import ProviderError
 from hermes.ops import SessionChanged
+from hermes.runtime.session.history import QUARANTINED_IMAGES
 from hermes.seams import ModelRequest, Unit
 from hermes.types import ImagePart, Message, PrefixBroken, StatusChanged, TextPart, ToolDefinition
 
 if TYPE_CHECKING:
     from hermes.runtime.turn import Turn
 
-QUARANTINED_IMAGES = "quarantined_images"  # the key of a session's model_config
 REFUSED_PICTURE = "(a picture was here; the model's provider could not use it)"
+_NO_FORMAT = r"(?i)response.?format|json.?schema|output_config|output_format|text\.format|structured output|grammar"
 _FOREIGN_REASONING = r"(?i)thinking.{0,80}(signature|block)|signature.{0,80}thinking|encrypted_content"
 
 
@@ -67,6 +68,12 @@ def is_foreign_reasoning(error: ProviderError) -> bool:
     return error.reason == "format_error" and bool(re.search(_FOREIGN_REASONING, str(error)))
 
 
+def is_refused_format(request: ModelRequest, error: ProviderError) -> bool:
+    """Whether the provider does not hold answers to a schema; the model is told of it in words all the same."""
+    has_asked = request.options.output_schema is not None and error.reason in ("format_error", "tool_rejected")
+    return has_asked and bool(re.search(_NO_FORMAT, str(error)))
+
+
 def without_reasoning(unit: Unit) -> Unit:
     """The unit without signed or encrypted reasoning."""
     if not any(message.reasoning_details or message.codex_reasoning_items for message in unit.messages):
@@ -91,6 +98,9 @@ def _without(message: Message, refused: Collection[str]) -> Message:
 
 def mended(turn: "Turn", request: ModelRequest, error: ProviderError) -> ModelRequest | None:
     """The request without what the provider refused; it stays out of the session, too."""
+    if is_refused_format(request, error):
+        turn.options = replace(turn.options, output_schema=None)
+        return turn.request(request.tools)
     if error.reason == "tool_rejected" and (found := without_tool(request.tools, error.subject)) is not None:
         name, turn.tools = found
         turn.pending.append(SessionChanged(turn.session_id, {"tool_definitions": definitions_json(turn.tools)}))

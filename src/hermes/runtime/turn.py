@@ -26,6 +26,7 @@ from hermes.types import Event, JsonObject, Message, ToolDefinition
 
 if TYPE_CHECKING:
     from hermes.runtime.fork import Fork
+    from hermes.runtime.output_schema import OutputCheck
 
 
 class SteerBox:
@@ -84,6 +85,7 @@ class Turn(Struct, kw_only=True):
     cache_key: str = ""  # by which a provider knows requests that begin alike; empty is the session's id
     shared_chars: int = 0  # of the system prompt, that other sessions begin with as well
     platform: str = "cli"  # the way in
+    output: "OutputCheck | None" = None  # of the answer, where data is wanted
     make_room: "Callable[[Turn, ProviderError | None], Awaitable[bool]] | None" = None  # by compressing the session
 
     @property
@@ -108,10 +110,9 @@ class Turn(Struct, kw_only=True):
         """The conversation as it stands, to go on with apart from the session."""
         from hermes.runtime.fork import Fork  # paid by who does
 
-        request = self.request(self.tools)
-        return Fork(
-            request=msgspec.structs.replace(request, units=tuple(request.units)), ctx=self.ctx, client=self.client
-        )
+        request, replace = self.request(self.tools), msgspec.structs.replace
+        plain = replace(request, units=tuple(request.units), options=replace(self.options, output_schema=None))
+        return Fork(request=plain, ctx=self.ctx, client=self.client)
 
     def remember(self, message: Message) -> MessageAppended:
         """Take `message` into the history; the returned row must reach the store before anything acts on it."""

@@ -1,13 +1,16 @@
 """What a caller asks of one turn."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from hermes.dicts import content_from_json, storable
 from hermes.errors import UserError
 from hermes.types import Content
+
+if TYPE_CHECKING:
+    from hermes.runtime.output_schema import OutputSchema
 
 EXAMPLE = {"role": "user", "content": "Hello"}
 
@@ -21,6 +24,7 @@ class TurnInput(Struct, frozen=True, kw_only=True):
     history: Iterable[Mapping[str, Any]] | None = None
     task_id: str | None = None
     goes_on: bool = False  # with the last turn
+    output: "OutputSchema | None" = None  # what the answer has to be
 
     @classmethod
     def of(

@@ -389,39 +389,6 @@ def test_an_answer_after_a_file_that_could_not_be_read_is_flagged(run: Run) -> N
     assert "{" not in done.stderr  # the words of the error, not its JSON
 
 
-def test_an_answer_is_asked_for_until_it_fits_the_schema(run: Run, tmp_path: Path) -> None:
-    schema = tmp_path / "schema.json"
-    schema.write_text('{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}')
-    with ServerThread([says("It is 2."), says('{"n": "2"}'), says('```json\n{"n": 2, "why": "ä"}\n```')]) as server:
-        done = run("chat", "-q", "How many?", "--output-schema", str(schema), *model(server))
-    assert (done.stdout, done.returncode) == ('{"n": 2, "why": "ä"}\n', Exit.ANSWERED)
-    assert '"required": ["n"]' in str(sent(server)[-1]["content"])
-    assert 'at n: "2" is not of type "integer"' in str(sent(server, 2)[-1]["content"])
-
-
-def test_an_answer_that_never_fits_is_not_handed_to_a_program(run: Run, tmp_path: Path) -> None:
-    schema = tmp_path / "schema.json"
-    schema.write_text('{"type": "integer"}')
-    with ServerThread([says("Two."), says("Three."), says("NaN"), says("NaN"), says("1"), says("[]")]) as server:
-        done = run("chat", "-q", "How many?", "--output-schema", str(schema), *model(server))
-        told = run("chat", "-q", "How many?", "--output-schema", str(schema), "--json", *model(server))
-    assert (done.stdout, done.returncode) == ("", Exit.MISFIT)
-    assert "does not fit --output-schema: it is no JSON" in done.stderr
-    result = json.loads(told.stdout.splitlines()[-1])
-    assert (result["output"], result["exit_code"], told.returncode) == (1, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"), [("{", "is no JSON"), ('{"type": 7}', "is no JSON Schema"), ("[]", "must be an object")]
-)
-def test_a_schema_that_is_none_is_refused_before_anything_is_asked(
-    run: Run, tmp_path: Path, text: str, why: str
-) -> None:
-    (tmp_path / "schema.json").write_text(text)
-    done = run("chat", "-q", "Hi", "--output-schema", str(tmp_path / "schema.json"), "--base-url", "http://127.0.0.1:9")
-    assert (done.returncode, why in done.stderr, done.stderr.count("\n")) == (Exit.FAILED, True, 1)
-
-
 def test_a_budget_of_the_command_line_ends_the_turn(run: Run, home: Path) -> None:
     again = calls("todo", todos=[]).with_usage(input_tokens=10, output_tokens=1000)
     with ServerThread([again, again, again]) as server:

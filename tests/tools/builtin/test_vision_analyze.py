@@ -34,7 +34,7 @@ async def make_agent(tmp_path: Path) -> AsyncIterator[MakeAgent]:
     (tmp_path / "dot.png").write_bytes(png())
 
     def make(server: ScriptedServer, store: MemoryStore) -> AIAgent:
-        asked = {"model": "main", "base_url": server.base_url, "enabled_toolsets": ["vision"]}
+        asked: dict[str, Any] = {"model": "main", "base_url": server.base_url, "enabled_toolsets": ["vision"]}
         made.append(AIAgent(cwd=str(tmp_path), store=store, session_id="s", **asked))
         return made[-1]
 

@@ -160,6 +160,8 @@ class Section(SectionBase, frozen=True):
 
     @classmethod
     def fold(cls, plain: object) -> object:
-        if isinstance(plain, dict) and isinstance(plain.get("sandbox"), bool):
-            return {**plain, "sandbox": "on" if plain["sandbox"] else "off"}  # YAML reads `on` and `off` as booleans
-        return plain
+        if not isinstance(plain, dict):
+            return plain
+        if isinstance(plain.get("sandbox"), bool):
+            plain = {**plain, "sandbox": "on" if plain["sandbox"] else "off"}  # YAML reads `on` and `off` as booleans
+        return {**plain, "network": "off"} if plain.get("network") is False else plain

@@ -84,6 +84,11 @@ class MessagesWire(wire_content.BlockWire):
             head["tools"] = [_tool(tool) for tool in tools]
             if (choice := _tool_choice(options.tool_choice if request.tools else "none")) is not None:
                 head["tool_choice"] = choice
+        if options.output_schema is not None:
+            from hermes.models.wires.output_format import asked_format  # for who wants data
+
+            for name, fields in asked_format(request, endpoint).items():
+                head[name] = {**head.get(name, {}), **fields}  # the effort of its thoughts is asked for there, too
         head |= {**endpoint.extra_body, **options.extra_body, "messages": []}
         return encode(head).removesuffix(b"]}")
 

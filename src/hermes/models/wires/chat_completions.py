@@ -77,6 +77,10 @@ class ChatWire:
             head["tools"] = [chat_tool(tool) for tool in request.tools]
             if options.tool_choice != "auto":
                 head["tool_choice"] = _tool_choice(options.tool_choice)
+        if options.output_schema is not None:
+            from hermes.models.wires.output_format import asked_format  # for who wants data
+
+            head |= asked_format(request, self._endpoint)
         head |= {**self._endpoint.extra_body, **options.extra_body, "messages": []}
         encoded = encode(head).removesuffix(b"]}")
         if request.system:

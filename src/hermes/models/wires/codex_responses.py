@@ -64,6 +64,10 @@ class ResponsesWire:
             head["tools"] = [_tool(tool) for tool in request.tools]
             head["tool_choice"] = _tool_choice(options.tool_choice)
             head["parallel_tool_calls"] = True
+        if options.output_schema is not None:
+            from hermes.models.wires.output_format import asked_format  # for who wants data
+
+            head |= asked_format(request, self._endpoint)
         head |= {**self._endpoint.extra_body, **options.extra_body, "input": []}
         return encode(head).removesuffix(b"]}")
 

@@ -110,7 +110,7 @@ def _model(parent: ModelOptions, section: Section) -> ModelOptions:
         if (value := getattr(section, name))
     }
     effort = section.reasoning_effort
-    kept = replace(parent, prefill_messages=None)
+    kept = replace(parent, prefill_messages=None, output_schema=None)
     if "provider" in chosen or "base_url" in chosen:  # served by somebody else, who has no use for the parent's key
         kept = ModelOptions(request_overrides=parent.request_overrides, reasoning_config=parent.reasoning_config)
     model = replace(kept, **chosen)

@@ -11,12 +11,12 @@ from hermes.context.limits import CHARS_PER_TOKEN
 from hermes.context.marks import PREFIX
 from hermes.dicts import from_dict, to_dict
 from hermes.ops import CallClosed, MessageAppended, OpenCall, SessionRecord, StoreOp
-from hermes.runtime.request_repair import QUARANTINED_IMAGES, without_pictures
 from hermes.runtime.requests import NOT_RUN, OUTCOME_UNKNOWN, UnitBuilder
 from hermes.types import ImagePart, JsonObject, Message, ResultStatus, ToolCall, text_of
 
 CARRIED = "carried"  # the key of a session's model_config: what parts took along from the one before it
 PROJECT = "project"  # the key for where its project's rules were looked for
+QUARANTINED_IMAGES = "quarantined_images"  # the key for pictures that its provider refused
 TASK_TOOL = "todo"
 PICTURE_CHARS = 6_400  # what a picture takes of a window, in characters of text
 _SHOWN_CHARS = 300
@@ -114,6 +114,8 @@ def from_record(
     for message in record.messages:
         history.add(message, record.contexts.get(message.id or -1, ""))
     if refused := config.get(QUARANTINED_IMAGES):
+        from hermes.runtime.request_repair import without_pictures  # paid by who was refused one
+
         history.builder.mend(without_pictures(frozenset(refused)))
     repairs = _close_open_calls(record, known or {})
     for op in repairs:

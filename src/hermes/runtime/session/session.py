@@ -68,6 +68,7 @@ class AgentSession:
         self._compression: Compression | None = None
         self._watch: ContextWatch | None = None
         self._earlier: tuple[str, ...] = ()  # the ids that the session had before it was compressed
+        self._asked_format: JsonObject | None = None  # of the provider, in the newest turn
         self._told: set[str] = set()  # what of an existing session is not as asked, and was said
 
     async def assembled(self) -> Assembly:
@@ -135,6 +136,10 @@ class AgentSession:
         assembly.store.lease.on_lost = lambda: scope.cancel("the session is somebody else's")
         if self.options.callbacks.save_trajectories or self.options.model.records_calls:
             self.beginning = (turn.system, view.to_json())
+        if said.output is not None or self._asked_format is not None:
+            from hermes.runtime.output_schema import want_data  # for who does
+
+            self._asked_format = want_data(turn, said.output, self._asked_format)
         await run_turn(turn)
         return await self._result(turn, said, sink)
 

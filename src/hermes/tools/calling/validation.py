@@ -132,7 +132,7 @@ class Validator:
         schema = parameters
         if closed and "additionalProperties" not in parameters:
             schema = {**parameters, "additionalProperties": False}
-        self._validator = _compile(_with_nulls(schema))
+        self._validator = _compiled(schema)
         properties = parameters.get("properties")
         self._known = sorted(properties) if isinstance(properties, dict) else []
         self._plain = _plain_types(properties) if isinstance(properties, dict) else {}
@@ -146,7 +146,7 @@ class Validator:
         coerced: JsonObject = args if as_wanted else coerce_args(args, self._parameters)
         if self._validator.is_valid(coerced):
             return coerced
-        found = [_sentence(error) for error in islice(self._validator.iter_errors(coerced), _SHOWN_ERRORS)]
+        found = [error_sentence(error) for error in islice(self._validator.iter_errors(coerced), _SHOWN_ERRORS)]
         shown = "; ".join(dict.fromkeys(found))
         hint = f" Known fields: {', '.join(self._known)}." if self._known else " The tool takes no arguments."
         raise CallRefused(f"the arguments do not fit the schema: {shown}; nothing was run.{hint}", "invalid_arguments")
@@ -200,24 +200,33 @@ def _below(key: str, value: Any, depth: int) -> Any:
     return [_with_nulls(one, depth) for one in value] if isinstance(value, list) else _with_nulls(value, depth)
 
 
-def _compile(schema: JsonObject) -> Any:
-    """A validator of the schema's own draft, or of an older one that its keywords fit."""
+def _compiled(schema: JsonObject) -> Any:
+    try:
+        return compile_schema(schema)
+    except ValueError as error:
+        raise CallRefused(
+            f"the tool's own schema is not valid JSON Schema ({error}), so it cannot be called", "invalid_arguments"
+        ) from error
+
+
+def compile_schema(schema: JsonObject) -> Any:
+    """A validator of the schema's own draft, or of an older one that its keywords fit; `ValueError` for neither."""
+    schema = _with_nulls(schema)
     reason = ""
     for make in (jsonschema_rs.validator_for, jsonschema_rs.Draft7Validator, jsonschema_rs.Draft4Validator):
         try:
             return make(schema, validate_formats=False, retriever=_no_network)
         except (ValueError, TypeError, jsonschema_rs.ValidationError) as error:
             reason = reason or str(error).splitlines()[0][:_SHOWN_CHARS]
-    raise CallRefused(
-        f"the tool's own schema is not valid JSON Schema ({reason}), so it cannot be called", "invalid_arguments"
-    )
+    raise ValueError(reason)
 
 
 def _no_network(uri: str) -> Any:
     raise ValueError(f"the schema refers to {uri!r}, outside itself")
 
 
-def _sentence(error: jsonschema_rs.ValidationError) -> str:
+def error_sentence(error: jsonschema_rs.ValidationError) -> str:
+    """Where something does not fit, and why."""
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
     text = error.message.splitlines()[0]
     if len(text) > _SHOWN_CHARS:

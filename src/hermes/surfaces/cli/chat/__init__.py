@@ -15,9 +15,11 @@ def run_chat(cli: Cli, options: Mapping[str, Any]) -> int:
 
     given = {name: value for name, value in options.items() if value not in (None, False, ())}
     wish = wish_from({**cli.chat, **given})
+    if schema := given.get("output_schema"):
+        from hermes.surfaces.cli.chat.answer_data import with_schema  # for who wants data
+
+        wish = with_schema(wish, schema)
     if wish.question is None and not wish.as_json and not wish.quiet and is_terminal(sys.stdin):
-        if wish.output_schema:
-            raise UsageError("--output-schema is for a question; add -q.")
         if wish.wait:
             raise UsageError("--wait is for a question (-q); in a conversation, what you type can wait.")
         from hermes.surfaces.cli.interactive import run_interactive  # a question does without it

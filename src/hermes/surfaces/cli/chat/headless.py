@@ -41,7 +41,6 @@ from hermes.types import Question, StatusChanged
 if TYPE_CHECKING:
     from hermes.host.attached_skills import AttachedSkills
     from hermes.surfaces.cli.approval_prompt import TerminalPrompt
-    from hermes.surfaces.cli.chat.output_schema import OutputSchema
 
 
 class _Run(Struct, frozen=True, kw_only=True):
@@ -54,7 +53,6 @@ class _Run(Struct, frozen=True, kw_only=True):
     words: str
     piped: str
     loaded: "AttachedSkills | None"
-    schema: "OutputSchema | None" = None
     cwd: str | None = None
 
 
@@ -69,11 +67,6 @@ def answer(cli: Cli, wish: Wish) -> int:
         from hermes.host.added_hosts import with_added_hosts  # rare
 
         settings = with_added_hosts(settings, wish.allow_hosts)
-    schema = None
-    if wish.output_schema:
-        from hermes.surfaces.cli.chat.output_schema import OutputSchema  # for who names one
-
-        schema = OutputSchema(wish.output_schema)
     session_id = None
     if wish.resume is not None or wish.continue_ is not None:
         from hermes.surfaces.cli.chat.resume import resumed_session  # for who goes on
@@ -95,16 +88,7 @@ def answer(cli: Cli, wish: Wish) -> int:
         consent_to_hooks(cli, settings, may_ask=False)
     if not wish.quiet:
         note_unknown_toolsets(cli.out.note, settings)
-    run = _Run(
-        cli=cli,
-        wish=wish,
-        settings=settings,
-        session_id=session_id,
-        words=words,
-        piped=piped,
-        loaded=loaded,
-        schema=schema,
-    )
+    run = _Run(cli=cli, wish=wish, settings=settings, session_id=session_id, words=words, piped=piped, loaded=loaded)
     with logging_as_set(settings, cli.out.note), bound_settings(settings):
         for line in left_running(cli.home):
             cli.out.note(line)
@@ -149,8 +133,6 @@ async def _turn(run: _Run) -> int:
                 settle_soon(asyncio.get_running_loop())
                 # A session that goes on has its prompt; the skills are in the question then.
                 result = await _answer(run, listener, question, skills if run.session_id is None else None)
-                if run.schema is not None:
-                    result = await run.schema.asked_until_it_fits(result, live.ask)
             if not listener.is_quiet and "terminal" in listener.sink.called and cli.out.stderr.isatty():
                 from hermes.host.border_words import border_words  # for who watches commands
 
@@ -179,6 +161,8 @@ async def _answer(run: _Run, listener: "_Listener", question: Any, told: str | N
     try:
         return await live.ask(question, told)
     except SessionInUse as error:
+        if run.wish.output_schema is not None:  # there, nobody would hold the answer to it
+            raise
         from hermes.surfaces.cli.chat.follow import follow  # for who meets somebody
 
         return await follow(listener, error, question, told)
@@ -192,8 +176,7 @@ async def _question(run: _Run, skills: str | None) -> Any:
 
         text = await referred(text, surroundings(run.settings, run.cwd or str(Path.cwd()), run.wish.source))
     told = skills if run.session_id is not None else None
-    form = run.schema.words if run.schema is not None else None
-    words = "\n\n".join(part for part in (told, text, run.piped, form) if part)
+    words = "\n\n".join(part for part in (told, text, run.piped) if part)
     if run.wish.image is None:
         return words
     from hermes.host.pictures import with_image  # for who shows one
@@ -276,12 +259,12 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         cli.out.json({"type": "result", "exit_code": int(code), **kept, "unproven": listener.sink.doubts})
         return code
     text = str(result.get("final_response") or "").strip()
-    if text and text != EMPTY and code is not Exit.MISFIT:  # a program must not take it for what it asked for
-        if "output" in result:
-            from hermes.surfaces.cli.chat.output_schema import told  # see above
+    if wish.output_schema is not None:
+        from hermes.surfaces.cli.chat.answer_data import printed  # for who wants data
 
-            text = told(result)
-        elif cli.out.is_terminal:
+        text = printed(cli.out, result)
+    if text and text != EMPTY:
+        if cli.out.is_terminal:
             from hermes.surfaces.cli.chat.words_for_person import drawn  # in a pipe it stays as it is
 
             text = drawn(cli, text).rstrip("\n")

@@ -25,7 +25,6 @@ class Wish(Struct, frozen=True, kw_only=True):
     disabled_toolsets: tuple[str, ...] | None = None
     max_turns: int | None = None
     max_budget: float | None = None
-    output_schema: str = ""
     resume: str | None = None
     continue_: str | None = None  # "" is the newest session
     fork: bool = False
@@ -46,6 +45,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     ignore_user_config: bool = False
     trajectories: bool = False
     sample: bool = False
+    output_schema: Any = None  # the JSON Schema, as it was read
 
     @property
     def agent(self) -> AgentSettings:
@@ -57,6 +57,7 @@ class Wish(Struct, frozen=True, kw_only=True):
             checkpoints=self.checkpoints,
             ignore_rules=self.ignore_rules,
             quiet=self.quiet,
+            output_schema=self.output_schema,
         )
 
     @property
@@ -108,7 +109,6 @@ def wish_from(options: Mapping[str, Any]) -> Wish:
         skills=tuple(dict.fromkeys(name for each in options.get("skills") or () for name in names_in(each))),
         max_turns=options.get("max_turns"),
         max_budget=options.get("max_budget"),
-        output_schema=options.get("output_schema") or "",
         resume=options.get("resume"),
         continue_=options.get("continue_"),
         fork=bool(options.get("fork")),

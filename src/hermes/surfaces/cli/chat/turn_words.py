@@ -6,10 +6,12 @@ from typing import Any
 from hermes.host.turn_verdict import TurnVerdict, is_broken, verdict_of, why_for
 from hermes.surfaces.cli.exit_codes import Exit
 
+MISFIT = "output_mismatch"  # why a turn failed whose answer is not the data that was asked for
+
 
 def exit_code(result: Mapping[str, Any]) -> Exit:
     """The exit code for the kernel's result; exit codes and verdicts have the same names."""
-    if result.get("misfit"):
+    if result.get("error_reason") == MISFIT:
         return Exit.MISFIT
     return Exit[verdict_of(result).name]
 
@@ -20,7 +22,7 @@ def words_for(code: Exit, result: Mapping[str, Any]) -> str:
     session = f"hermes chat --resume {result.get('session_id', 'ID')} -q {said}"
     match code:
         case Exit.MISFIT:
-            return f"the answer does not fit --output-schema: {result['misfit']}; go on with: {session}"
+            return f"{result['error']}; go on with: {session}"
         case Exit.EMPTY | Exit.REFUSED:
             return f"{why_for(TurnVerdict[code.name], result)}; ask again with: {session}"
         case Exit.BUDGET | Exit.PROVIDER | Exit.TOOL | Exit.CANCELLED:

@@ -14,6 +14,7 @@ Examples:
   git diff | hermes chat -q "Review this."
   hermes chat --continue -q "And now the tests."
   hermes chat -q "…" --json | jq -r 'select(.type=="result").final_response'
+  hermes chat -q "Which files changed, and why?" --output-schema changes.json
 The exit code says how it ended: hermes help exit-codes"""
 
 
@@ -26,7 +27,7 @@ The exit code says how it ended: hermes help exit-codes"""
 @click.option(
     "--output-schema",
     metavar="FILE",
-    help="With -q: the answer is JSON that fits the JSON Schema in this file, checked; exit code 9 when it does not.",
+    help="Print only JSON that fits the JSON Schema in this file, checked; exit code 9 when the answer does not.",
 )
 @click.option("--source", metavar="TAG", help="Where this came from, for `hermes sessions list --source`.")
 @chat_options
