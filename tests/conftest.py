@@ -87,7 +87,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_tools() -> Iterator[None]:
-    """Take out of the process's registry what a test's own tool files brought: they would be offered to the next test."""
+    """Take out of the process's registry what a test's own tool files brought: the next test would be offered them."""
     before = dict(_tools())
     yield
     for name in [name for name, tool in _tools().items() if tool.origin != "builtin" and tool is not before.get(name)]:

@@ -24,8 +24,18 @@ Examples:
 More: hermes help topics"""
 
 
+class TypedContext(click.Context):
+    """A context whose help names commands as they can be typed here and now."""
+
+    def get_help(self) -> str:
+        text = super().get_help()
+        return self.obj.out.typed(text) if isinstance(self.obj, Cli) else text
+
+
 class Menu(click.Group):
     """A group that suggests the right spelling; a mistake never runs something else instead."""
+
+    context_class = TypedContext
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -39,7 +49,10 @@ class Menu(click.Group):
             if " " in name:  # nobody calls a command that
                 hint = f' To ask that: hermes chat -q "{name}"'
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            command.context_class = TypedContext
+        return found, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with their whole first sentence, which click would cut off; other names beside the own one."""

@@ -1,10 +1,8 @@
 """Choosing a model: which provider, with which key, under which name; tried before it is written down."""
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -103,16 +101,7 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
 
 def told_next(cli: Cli) -> None:
     """The last line of a wizard."""
-    cli.out.note(f"Now type: {typed_name(cli)}")
-
-
-def typed_name(cli: Cli) -> str:
-    """The word that starts Hermes from here: a checkout's launcher is on no PATH."""
-    launcher = cli.environ.get("HERMES_LAUNCHER", "")
-    found = shutil.which("hermes")
-    if not launcher or (found and Path(found).resolve() == Path(launcher)):
-        return "hermes"
-    return "./hermes" if Path.cwd() == Path(launcher).parent else launcher
+    cli.out.note("Now type: hermes")
 
 
 def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:

@@ -30,7 +30,12 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         profile, rest = take_profile(list(words))
         home = chosen_home(environ, profile, making=rest[:1] == ["profile"])
         with paths.bound_home(home):
-            code = _dispatch(Cli(home=home, environ=environ, out=out), command, rest, name)
+            cli = Cli(home=home, environ=environ, out=out)
+            code = _dispatch(cli, command, rest, name)
+            if code == Exit.ANSWERED and command is None and _is_first_run(cli, rest):
+                from hermes.surfaces.cli.install_steps import offer_install  # once in a home
+
+                offer_install(cli)
         out.flush()
     except BrokenPipeError as error:
         return give_up(out, error)
@@ -41,6 +46,16 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         out.error(disk_trouble(error) or f"{error.strerror or error}: {error.filename!r}")
         return Exit.FAILED
     return code
+
+
+def _is_first_run(cli: Cli, words: list[str]) -> bool:
+    """Whether a person may be asked now, and was not before, to have a checkout's `hermes` on the PATH."""
+    return (
+        (not words or words[0] in ("chat", "demo", "model", "setup"))
+        and bool(cli.environ.get("HERMES_LAUNCHER"))
+        and bool(sys.stdin and sys.stdin.isatty() and cli.out.stderr.isatty() and cli.out.is_terminal)
+        and not (cli.root / "installation.json").exists()
+    )
 
 
 def give_up(out: Output, error: OSError) -> Exit:

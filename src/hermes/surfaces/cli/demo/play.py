@@ -16,7 +16,7 @@ from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_
 from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
 from hermes.surfaces.cli.interactive.markup import Painter
-from hermes.surfaces.cli.model_choice import is_interactive, typed_name
+from hermes.surfaces.cli.model_choice import is_interactive
 from hermes.surfaces.cli.output import Output, cut
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.terminal_prompt import ask_on, question_words
@@ -143,8 +143,8 @@ def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     if not result["completed"]:
         cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
         return Exit.FAILED
-    hermes = typed_name(cli)
-    cli.out.line(
+    hermes = "hermes"
+    cli.out.told(
         f"\nThat was session {session_id}. Look at it, search all sessions, connect a model of your own, and go on:\n"
         f"  {hermes} sessions show {session_id}\n"
         f"  {hermes} sessions search discounted\n"
