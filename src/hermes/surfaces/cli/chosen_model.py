@@ -17,6 +17,8 @@ def with_model(cli: Cli, settings: Settings, *, is_quiet: bool) -> Settings:
     pick = find_model(cli, settings)
     if not is_quiet:
         cli.out.note(f"model: {pick.why}")
+        for line in pick.more:
+            cli.out.note(line)
     ignore_file = not settings.tree and not pick.is_saved
     return cli.settings({**settings.flags, **pick.flags}, ignore_file=ignore_file)
 
@@ -32,9 +34,10 @@ def _check_box(cli: Cli, settings: Settings, *, is_quiet: bool) -> None:
     section = settings.of(model_section.Section)
     if section.provider not in ("local", "box"):
         return
-    from hermes.models.box.files import HONEST
+    from hermes.models.box.files import HONEST, MADE_UP
     from hermes.surfaces.cli.model_discovery import ensure_box  # brings what starts processes
 
     ensure_box(cli, Path(section.default) if section.default else None, "the model in the box is not installed")
     if not section.default and not is_quiet:
         cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
+        cli.out.note(MADE_UP)

@@ -98,7 +98,7 @@ def offer_install(cli: Cli) -> None:
         return
     if not plan.writes:
         return
-    cli.out.note("\nTo type `hermes` in any folder, it can be put on your PATH; this is asked once.")
+    cli.out.quote("\nTo type `hermes` in any folder, it can be put on your PATH; this is asked once.")
     show_plan(cli, plan)
     if click.confirm("Write it", default=False, err=True):
         install(cli, plan, shell)

@@ -77,7 +77,9 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
     if entry is None:
         return None
     if entry.kind == "box":
-        return _ask_file(cli), entry
+        from hermes.surfaces.cli.local_models import ask_local  # brings what starts processes
+
+        return ask_local(cli)
     base_url = api_key = ""
     while True:
         if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
@@ -112,11 +114,6 @@ def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:
         )
         return again.strip() or typed
     return _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
-
-
-def _ask_file(cli: Cli) -> ModelChoice:
-    answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
-    return _box_choice(cli, answer.strip(), is_tried=True)
 
 
 def _box_choice(cli: Cli, text: str, *, is_tried: bool) -> ModelChoice:
