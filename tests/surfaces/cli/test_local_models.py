@@ -29,12 +29,13 @@ def test_files_and_servers_that_are_there_are_listed(run: Run, tmp_path: Path) -
     first = weights(tmp_path / "models/big-00001-of-00003.gguf")
 
     with ServerThread(lambda _: says("Hi.")) as server:
-        found = run("model", "local", "--models", "--json", OLLAMA_HOST=server.base_url.split("/")[2])
+        address = server.base_url
+        found = run("model", "local", "--models", "--json", OLLAMA_HOST=address.split("/")[2])
 
     rows = json.loads(found.stdout)
     files = [row["model"] for row in rows if row["provider"] == "local" and row["model"]]
     assert files == sorted(map(str, (here, far, first)))
-    assert ["scripted", f"{server.base_url}"] in [[row["model"], row["base_url"]] for row in rows]
+    assert ["scripted", address] in [[row["model"], row["base_url"]] for row in rows]
 
 
 def test_a_home_full_of_files_is_looked_at_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +50,14 @@ def test_a_home_full_of_files_is_looked_at_for_a_while_only(tmp_path: Path, monk
 
 def test_a_server_that_is_offered_is_taken_by_its_number(environ: dict[str, str], tmp_path: Path) -> None:
     with ServerThread(lambda _: says("Hi.")) as server:
-        seen = {**environ, "OLLAMA_HOST": server.base_url.split("/")[2], "TERM": "dumb"}
+        address = server.base_url
+        seen = {**environ, "OLLAMA_HOST": address.split("/")[2], "TERM": "dumb"}
         with hermes("model", "local", environ=seen, cwd=tmp_path) as terminal:
             terminal.wait_for("path of a GGUF file")
             number = next(line.split()[0] for line in terminal.text.splitlines() if "scripted" in line)
             terminal.type(f"99\n{number}\n")
             assert terminal.ended() == 0
-    assert f"base_url = {server.base_url}" in terminal.text
+    assert f"base_url = {address}" in terminal.text
     assert "Now type: hermes" in terminal.text
 
 

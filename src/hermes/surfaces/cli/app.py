@@ -14,13 +14,29 @@ as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 WHOLE = 1_000  # no first sentence of a help text is longer
 
+# What people type for a command that a group calls otherwise.
+MEANT = {
+    "add": ("create", "new", "install", "enable", "edit"),
+    "create": ("new", "add", "install"),
+    "delete": ("remove", "forget", "revoke"),
+    "info": ("show", "view", "inspect", "status"),
+    "list": ("status",),
+    "ls": ("list", "status"),
+    "new": ("create", "add"),
+    "rm": ("remove", "delete", "forget", "revoke"),
+    "show": ("view", "info", "inspect", "list", "status"),
+    "start": ("run", "daemon", "serve"),
+    "view": ("show", "info"),
+}
+
 EPILOG = """\b
 Examples:
-  hermes
+  cd ~/project && hermes               talk, in your project
+  hermes --continue                    go on with the last session
   hermes chat -q "What does this project do?"
   git diff | hermes chat -q "Review this."
-  hermes config set model.default NAME
-  hermes doctor
+  hermes model                         choose the model, and try its key
+  hermes doctor                        what is wrong, and what to run
 More: hermes help topics"""
 
 
@@ -44,7 +60,8 @@ class Menu(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # only when something is wrong
 
-            near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
+            known = self.list_commands(ctx)
+            near = [word for word in MEANT.get(name, ()) if word in known] or get_close_matches(name, known, 1, 0.5)
             hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
             if " " in name:  # nobody calls a command that
                 hint = f' To ask that: hermes chat -q "{name}"'
@@ -115,9 +132,10 @@ def _of_plugins(ctx: click.Context) -> dict[str, str]:
 @chat_options
 @click.pass_context
 def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: Any) -> int | None:
-    """An agent runtime: a model works with tools on what you ask, and every step is kept.
+    """An agent for your terminal: a model works with tools on what you ask, and every step is kept.
 
-    Without a command, it opens a conversation in the terminal; a piped text is answered as `hermes chat` would.
+    Go to your project and type `hermes`: that opens a conversation, in which it shows what it does and asks before what
+    is dangerous. A piped text is answered as `hermes chat` would.
     """
     cli: Cli = ctx.obj
     cli.chat = {name: value for name, value in options.items() if value not in (None, False, ())}

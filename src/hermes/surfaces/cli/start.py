@@ -168,12 +168,20 @@ def _show_usage(cli: Cli, error: "UsageError") -> None:
     if isinstance(error, NoArgsIsHelpError):
         cli.out.note(error.format_message())
         return
-    cli.out.error(error.format_message())
+    cli.out.error(f"{error.format_message()}{_meant_option(error)}")
     if error.ctx is not None:
         if isinstance(error, MissingParameter):
-            help_text = getattr(error.param, "help", None)  # that of an option; the usage names the arguments
-            cli.out.note(f"It is: {help_text}" if help_text else error.ctx.get_usage())
+            cli.out.note(error.ctx.get_usage())
         cli.out.note(f"See: {error.ctx.command_path} --help")
+
+
+def _meant_option(error: "UsageError") -> str:
+    """A hint for `hermes serve status`, where `--status` is an option."""
+    _, mark, word = error.format_message().partition("unexpected extra argument (")
+    option = f"--{word.rstrip(')').split(' ')[0]}"
+    if not mark or error.ctx is None or not any(option in param.opts for param in error.ctx.command.params):
+        return ""
+    return f". Did you mean: {error.ctx.command_path} {option}"
 
 
 def _fault(cli: Cli, error: Exception) -> Exit:
