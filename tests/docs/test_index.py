@@ -36,6 +36,8 @@ def test_the_map_for_contributors_names_every_room_and_no_file_that_is_gone() ->
 
 def test_the_screens_in_the_readme_are_real_ones() -> None:
     real = (ROOT / "docs/screens/first-hour/110-dark.txt").read_text(encoding="utf-8")
-    shown = re.findall(r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    shown = re.findall(
+        r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     assert len(shown) == 2
     assert [text for text in shown if text.strip("\n") not in real] == []
