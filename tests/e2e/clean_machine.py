@@ -47,6 +47,7 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     (r"Write it \[Y/n\]:$", "\n"),
     (r"Remove it \[Y/n\]:$", "\n"),
     (r"Allow it\? .*:$", "o\n"),
+    (r"Which \(1, 2\) \[2\]:$", "\n"),
     (r"Provider, by number or name.*:$", "custom\n"),
     (r"Address of the API \(base URL\).*:$", "ADDRESS\n"),
     (r"[Kk]ey of .*:$", "\n"),
@@ -90,6 +91,14 @@ class CleanMachine:
         packages = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
         done = self.run(["/usr/bin/env", "python3", "-c", QUICK_ENVIRONMENT, CHECKOUT, *packages])
         assert done.returncode == 0, done.stderr
+
+    def let_it_fetch(self) -> None:
+        """Give the installer the settings of whoever runs this: where packages come from is theirs to say."""
+        own = Path(os.environ.get("HERMES_CHECK_USER_HOME") or os.environ["HOME"])
+        for name in (".config/pip", ".pip", ".config/uv"):
+            if (own / name).is_dir():
+                shutil.copytree(own / name, self.home / name)
+        self.environ |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_"))}
 
     def command(self, words: Sequence[str], cwd: str = HOME) -> list[str]:
         """`words` as a process of that machine."""

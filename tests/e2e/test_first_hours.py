@@ -130,12 +130,15 @@ def test_from_nothing_to_an_answer_an_installed_command_and_a_tool_turn(
         machine = CleanMachine(tmp_path, server.base_url)
         since = time.monotonic()
         machine.copy_checkout()
+        machine.let_it_fetch()
         (machine.home / "project").mkdir()
+        del machine.environ["OLLAMA_HOST"]  # no server: it asks, and takes the model in the box
         assert machine.type('./hermes chat -q "Say hello"', CHECKOUT) == 0, machine.printed[-1]
         record_property("first answer, s", round(time.monotonic() - since))
         assert machine.type("./hermes install", CHECKOUT) == 0, machine.printed[-1]
         machine.environ["PATH"] = f"{HOME}/.local/bin:{machine.environ['PATH']}"
         record_property("installed, s", round(time.monotonic() - since))
+        assert machine.type("hermes model", PROJECT) == 0, machine.printed[-1]
         asked = shlex.join(["hermes", "chat", "-q", "What does this project do?"])
         assert machine.type(asked, PROJECT) == 0, machine.printed[-1]
         record_property("first tool turn, s", round(time.monotonic() - since))

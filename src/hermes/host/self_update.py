@@ -88,7 +88,10 @@ class CloneUpdate:
     # -- steps ---------------------------------------------------------------------------------------------------
 
     async def _check_clone(self) -> None:
-        top = (await self._ask("rev-parse", "--show-toplevel")).strip()
+        answer = await self._run(self._git, "rev-parse", "--show-toplevel")
+        top = answer.output.decode("utf-8", "replace").strip()
+        if answer.code != 0 and "not a git repository" not in answer.complaint:
+            raise UserError(f"git does not work in {self._root}: {answer.complaint}")
         if not top or not is_same(Path(top), self._root):
             raise UserError(
                 f"{self._root} is no git clone, so it cannot be updated in place; clone Hermes anew, "
@@ -106,6 +109,7 @@ class CloneUpdate:
 
     async def _started(self, before: str, tell: Callable[[str], None]) -> str:
         """The version that starts now, with its environment made; back to `before` where none does."""
+        tell("seeing whether it starts; its environment is made again where it asks for other packages")
         code, said = await self._launch(tell)
         if code == 0:
             return said.partition("\n")[0]

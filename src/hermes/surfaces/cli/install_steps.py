@@ -90,17 +90,22 @@ def offer_install(cli: Cli) -> None:
     if record.offered or program is None or (found and is_same(Path(found), program)):
         return
     record.offered = True
-    write_record(cli.root, record)
     shell = shell_of(cli.environ)
     try:
+        write_record(cli.root, record)
         plan = make_plan(cli, shell)
-    except UserError:  # the place is taken: whoever asks for `hermes install` is told
+    except UserError:  # the disk is full, the place is taken: whoever asks for `hermes install` is told
         return
     if not plan.writes:
         return
     cli.out.quote("\nTo type `hermes` in any folder, it can be put on your PATH; this is asked once.")
     show_plan(cli, plan)
-    if click.confirm("Write it", default=False, err=True):
+    try:
+        is_wanted = click.confirm("Write it", default=False, err=True)
+    except click.Abort:  # Ctrl-C, Ctrl-D: what came before it went well all the same
+        is_wanted = False
+        cli.out.note("")
+    if is_wanted:
         install(cli, plan, shell)
     else:
         cli.out.note("Nothing was written. Later: hermes install")

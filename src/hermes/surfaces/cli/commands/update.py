@@ -43,6 +43,7 @@ def update(cli: Cli, is_check: bool, is_back: bool, as_json: bool) -> int:
 
 
 async def _update_clone(cli: Cli, root: Path, *, is_check: bool, is_back: bool, as_json: bool) -> int:
+    from hermes.host import command_word  # noqa: F401 - now: later its file may be that of another version
     from hermes.host.self_update import CloneUpdate
     from hermes.tools.supervisor.supervisor import ProcessSupervisor
 
