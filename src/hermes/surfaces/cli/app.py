@@ -14,21 +14,6 @@ as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 WHOLE = 1_000  # no first sentence of a help text is longer
 
-# What people type for a command that a group calls otherwise.
-MEANT = {
-    "add": ("create", "new", "install", "enable", "edit"),
-    "create": ("new", "add", "install"),
-    "delete": ("remove", "forget", "revoke"),
-    "info": ("show", "view", "inspect", "status"),
-    "list": ("status",),
-    "ls": ("list", "status"),
-    "new": ("create", "add"),
-    "rm": ("remove", "delete", "forget", "revoke"),
-    "show": ("view", "info", "inspect", "list", "status"),
-    "start": ("run", "daemon", "serve"),
-    "view": ("show", "info"),
-}
-
 EPILOG = """\b
 Examples:
   cd ~/project && hermes               talk, in your project
@@ -58,13 +43,9 @@ class Menu(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from difflib import get_close_matches  # only when something is wrong
+            from hermes.surfaces.cli.usage_hints import meant_command  # only when something is wrong
 
-            known = self.list_commands(ctx)
-            near = [word for word in MEANT.get(name, ()) if word in known] or get_close_matches(name, known, 1, 0.5)
-            hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
-            if " " in name:  # nobody calls a command that
-                hint = f' To ask that: hermes chat -q "{name}"'
+            hint = meant_command(ctx, name, self.list_commands(ctx))
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None:

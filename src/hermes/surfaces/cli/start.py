@@ -14,7 +14,7 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output, OutputLost, is_text
 
 if TYPE_CHECKING:
-    from click import Command, UsageError
+    from click import Command
 
 
 def run(words: Sequence[str]) -> int:
@@ -119,7 +119,9 @@ def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) 
         cli.out.note("Stopped.")
         return Exit.CANCELLED
     except click.UsageError as error:
-        _show_usage(cli, error)
+        from hermes.surfaces.cli.usage_hints import show_usage  # only when something is wrong
+
+        show_usage(cli, error)
         return Exit.USAGE
     except click.ClickException as error:
         cli.out.error(error.format_message())
@@ -160,28 +162,6 @@ def _code_of(error: HermesError) -> Exit:
             return Exit.IN_USE
         case _:
             return Exit.FAILED
-
-
-def _show_usage(cli: Cli, error: "UsageError") -> None:
-    from click.exceptions import MissingParameter, NoArgsIsHelpError
-
-    if isinstance(error, NoArgsIsHelpError):
-        cli.out.note(error.format_message())
-        return
-    cli.out.error(f"{error.format_message()}{_meant_option(error)}")
-    if error.ctx is not None:
-        if isinstance(error, MissingParameter):
-            cli.out.note(error.ctx.get_usage())
-        cli.out.note(f"See: {error.ctx.command_path} --help")
-
-
-def _meant_option(error: "UsageError") -> str:
-    """A hint for `hermes serve status`, where `--status` is an option."""
-    _, mark, word = error.format_message().partition("unexpected extra argument (")
-    option = f"--{word.rstrip(')').split(' ')[0]}"
-    if not mark or error.ctx is None or not any(option in param.opts for param in error.ctx.command.params):
-        return ""
-    return f". Did you mean: {error.ctx.command_path} {option}"
 
 
 def _fault(cli: Cli, error: Exception) -> Exit:
