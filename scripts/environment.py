@@ -129,7 +129,7 @@ class Environment:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(self.path.parent)
         self._lock_fd = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             try:
@@ -193,7 +193,7 @@ class Environment:
         folder = folder / weights.get("folder", "")
         inners = [Path(name) for name in weights.get("files") or [weights["file"]]]
         target = folder / inners[-1].name
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_private(folder)
         with (folder / ".lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if target.exists():
@@ -429,6 +429,12 @@ def _models_folder() -> Path:
     """Where the runtime looks for weights; see `hermes.models.box.files`."""
     home = os.environ.get("HERMES_HOME", "").strip()
     return (Path(home).expanduser().absolute() if home else Path.home() / ".hermes") / "models"
+
+
+def _make_private(folder: Path) -> None:
+    """Make `folder` and what is missing above it, for its owner alone: it may be the home's very first."""
+    for each in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def _base_python() -> str:

@@ -32,3 +32,12 @@ def test_the_map_for_contributors_names_every_room_and_no_file_that_is_gone() ->
     named = re.findall(r"`((?:\w+/)*\w+(?:/|\.py))`", text) + re.findall(r"\b\w+\.py\b(?=.*vocabulary)", text)
     assert named
     assert [path for path in named if not (source / path).exists()] == []
+
+
+def test_the_screens_in_the_readme_are_real_ones() -> None:
+    real = (ROOT / "docs/screens/first-hour/110-dark.txt").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert len(shown) == 2
+    assert [text for text in shown if text.strip("\n") not in real] == []

@@ -90,14 +90,18 @@ def made(folder: Path) -> Path:
     """`folder`, created readable by its owner alone when it was missing, parents too."""
     if not folder.is_dir():
         try:
-            missing = [folder, *(parent for parent in folder.parents if not parent.exists())]
-            for each in reversed(missing):
-                each.mkdir(mode=0o700, exist_ok=True)
+            make_private(folder)
         except OSError as error:
             raise UserError(
                 f"cannot make the folder {str(folder)!r}: {reason_of(error)}; or set HERMES_HOME to another one"
             ) from error
     return folder
+
+
+def make_private(folder: Path) -> None:
+    """Have `folder`: it and what is missing above it is made for its owner alone. `mkdir(parents=True)` is not that."""
+    for each in reversed([folder, *(parent for parent in folder.parents if not parent.exists())]):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def config_file(home: Path) -> Path:

@@ -17,6 +17,8 @@ STARTS: dict[str, str] = {
     "shell hook": "from the person's own configuration, and its program lies in no folder that commands may write",
     "login shell": "reads the person's start files before the first command, with no folder of the workspace on PATH",
     "batch process": "a process of this program that takes samples of a run; what its agents start is confined",
+    "own launcher": "Hermes itself, after an update that a person asked for, to make its environment and see it start",
+    "own demo": "Hermes itself, for the scene of the demo that is killed in the middle; its sessions have borders",
     "terminal program": "started by the person at the prompt",
     "job script": "a file of HERMES_HOME/scripts that a person named for a scheduled job; commands may not write there",
     "own scheduler": "Hermes itself, to run a scheduled job that a person has said yes to; its sessions have borders",

@@ -11,7 +11,7 @@ from msgspec import Struct
 from hermes.config.settings import Settings
 from hermes.errors import ProviderError, UserError
 from hermes.host.installation import Installation
-from hermes.models.box.files import DOWNLOAD_MB, HONEST, check_gguf, install_box, missing
+from hermes.models.box.files import DOWNLOAD_MB, HONEST, MADE_UP, check_gguf, install_box, missing
 from hermes.models.box.server import BoxServer, ServedFile
 from hermes.models.providers.catalogue import ProviderEntry, providers
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
@@ -118,6 +118,7 @@ class ModelPick(Struct, frozen=True, kw_only=True):
 
     flags: dict[str, Any]
     why: str
+    more: tuple[str, ...] = ()
     is_saved: bool = False
 
 
@@ -175,14 +176,35 @@ def usual_places(settings: Settings) -> list[ServerPlace]:
     return places
 
 
-async def by_server(places: Sequence[ServerPlace]) -> ModelPick | None:
-    """The first place, in their order, where a server has a model. All are tried at once; none there costs nothing."""
+class ServerModels(Struct, frozen=True, kw_only=True):
+    """What a server that answers has to offer."""
+
+    provider: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+async def served_models(places: Sequence[ServerPlace]) -> list[ServerModels]:
+    """What answers at `places`, in their order. All are tried at once; none there costs nothing."""
     async with asyncio.TaskGroup() as group:
         knocks = [group.create_task(_answers(place)) for place in places]
-    for place, knock in zip(places, knocks, strict=True):
-        if knock.result() and (pick := await _served(place)) is not None:
-            return pick
-    return None
+    there = [place for place, knock in zip(places, knocks, strict=True) if knock.result()]
+    found = [await _served(place) for place in there]
+    return [one for one in found if one is not None]
+
+
+async def by_server(places: Sequence[ServerPlace]) -> ModelPick | None:
+    """The first place, in their order, where a server has a model."""
+    found = await served_models(places)
+    if not found:
+        return None
+    server = found[0]
+    name, who = server.models[0], providers()[server.provider].name
+    more = f" (of {len(server.models)} there; another: hermes model)" if len(server.models) > 1 else ""
+    return ModelPick(
+        flags={"model.provider": server.provider, "model.base_url": server.base_url, "model.default": name},
+        why=f"{name} at {server.base_url}, because {who} answers there and nothing is chosen{more}",
+    )
 
 
 async def _answers(place: ServerPlace) -> bool:
@@ -195,7 +217,7 @@ async def _answers(place: ServerPlace) -> bool:
     return True
 
 
-async def _served(place: ServerPlace) -> ModelPick | None:
+async def _served(place: ServerPlace) -> ServerModels | None:
     """What the server at `place` offers; None where it is no model server, as many on these ports are not."""
     from hermes.models.http.client import HttpClient  # only where something listens
     from hermes.models.providers.server_facts import look
@@ -210,14 +232,7 @@ async def _served(place: ServerPlace) -> ModelPick | None:
         await http.close()
     if not facts.models:
         return None
-    provider = facts.server or place.provider
-    name = facts.models[0]
-    who = providers()[provider].name
-    more = f" (of {len(facts.models)} there; another: hermes model)" if len(facts.models) > 1 else ""
-    return ModelPick(
-        flags={"model.provider": provider, "model.base_url": place.base_url, "model.default": name},
-        why=f"{name} at {place.base_url}, because {who} answers there and nothing is chosen{more}",
-    )
+    return ServerModels(provider=facts.server or place.provider, base_url=place.base_url, models=tuple(facts.models))
 
 
 # -- the box ------------------------------------------------------------------------------------------------------
@@ -229,4 +244,5 @@ async def the_box(installation: Installation, watcher: SetupWatcher, reason: str
     return ModelPick(
         flags={"model.provider": "local", "model.default": ""},
         why=f"SmolLM2 in the box, {HONEST}; {reason}. Your own: hermes model",
+        more=(MADE_UP,),
     )

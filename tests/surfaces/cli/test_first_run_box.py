@@ -187,6 +187,29 @@ def test_ctrl_c_in_a_terminal_while_fetching_and_while_loading_leaves_the_same_c
     assert psutil.wait_procs(left, timeout=30)[1] == []
 
     with hermes(*words, environ=surroundings, cwd=tmp_path) as terminal:
+        terminal.wait_for("Write it")  # which a first run that went well offers
+        terminal.type("\n")
         assert terminal.ended() == 0, terminal.text
     assert "model: SmolLM2 in the box" in terminal.text
     assert "Which" not in terminal.text
+
+
+@box
+@pytest.mark.real
+@needs_engine
+def test_asked_for_a_listing_the_box_calls_a_tool_and_answers_from_its_result(
+    run: Run,
+    home: Path,
+    tmp_path: Path,
+    weights: Path,  # noqa: F811
+) -> None:
+    (home / "models").mkdir()
+    (home / "models" / BUNDLED).symlink_to(weights)
+    (tmp_path / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+
+    listed = run("chat", "--provider", "local", "-q", "List the files in this folder.")
+    read = run("chat", "--provider", "local", "-q", "Read calc.py and tell me what it does.")
+
+    assert listed.stdout == "`ls` printed:\n\n```\ncalc.py\nhome\n```\n", listed.stderr
+    assert "made up unless a tool ran" in listed.stderr
+    assert read.stdout == "`calc.py` holds:\n\n```\ndef add(a, b):\n    return a + b\n```\n", read.stderr

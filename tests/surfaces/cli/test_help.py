@@ -9,6 +9,7 @@ import pytest
 
 from hermes.config.audit import every_key, section_names
 from hermes.config.sections.terminal import BACKENDS
+from hermes.surfaces.acp.main import _options as editor_options
 from hermes.surfaces.cli.app import APP, COMMANDS
 from hermes.surfaces.cli.commands.help_ import topic_names, topic_text
 from hermes.surfaces.cli.exit_codes import Exit
@@ -34,7 +35,7 @@ def test_a_topic_names_only_what_exists(topic: str) -> None:
 def test_options_in_a_topic_exist(topic: str) -> None:
     """Each `--option` is one of some command."""
     known = {name for command in _all(APP) for param in command.params for name in param.opts}
-    known |= {"--help"}
+    known |= {"--help"} | {name for action in editor_options()._actions for name in action.option_strings}
     assert set(re.findall(r"(?<!\S)--[a-z][a-z-]+", topic_text(topic))) <= known
 
 
@@ -94,7 +95,7 @@ def test_other_names_of_a_command_are_told_once(run: Run) -> None:
     ("words", "told"),
     [
         (["plugins", "new"], "Usage: hermes plugins new [OPTIONS] NAME\n"),
-        (["batch", "run", "prompts.jsonl"], "It is: What the run is called"),
+        (["batch", "export"], "Usage: hermes batch export [OPTIONS] NAME\n"),
     ],
 )
 def test_what_is_missing_is_explained(run: Run, words: list[str], told: str) -> None:
@@ -132,3 +133,34 @@ def test_commands_of_a_group_are_told_in_whole_sentences(run: Run) -> None:
 
 def test_help_names_every_terminal_backend() -> None:
     assert set(BACKENDS) <= set(re.findall(r"\w+", topic_text("terminal")))
+
+
+GROUPS = [name for name in COMMANDS.names() if isinstance(COMMANDS.load(name), click.Group)]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_without_a_command_tells_something_and_succeeds(run: Run, group: str) -> None:
+    done = run(group)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["memory", "add"], "hermes memory edit"),
+        (["skills", "show"], "hermes skills view"),
+        (["batch", "list"], "hermes batch status"),
+        (["serve", "status"], "hermes serve --status"),
+        (["mcp", "new"], "hermes mcp add"),
+    ],
+)
+def test_what_people_type_for_a_command_leads_to_it(run: Run, words: list[str], meant: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert f"Did you mean: {meant}" in done.stderr
+
+
+def test_every_capability_has_a_topic() -> None:
+    wanted = {"mcp", "cron", "plugins", "memory", "skills", "batch", "serve", "sandbox", "editors", "install"}
+    assert wanted <= set(topic_names())

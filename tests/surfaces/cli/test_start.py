@@ -216,3 +216,23 @@ def test_completion_scripts_and_their_answers(run: Run) -> None:
     assert done.stdout.strip() == "plain,config"
     keys = run(_HERMES_COMPLETE="bash_complete", COMP_WORDS="hermes config get agent.max_t", COMP_CWORD="3")
     assert keys.stdout.strip() == "plain,agent.max_turns"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("chat", "-q", "hi", "--base-url", "http://127.0.0.1:9/v1", "-m", "x"),
+        ("config", "set", "agent.max_turns", "3"),
+        ("tools",),
+        ("plugins", "new", "mine"),
+        ("sandbox",),
+        ("mcp", "add", "a", "--offline", "--", "true"),
+        ("cron", "create", "every 2h", "hi"),
+        ("profile", "create", "work"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_home_is_private_whatever_makes_it(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    home = tmp_path / "new" / ".hermes"
+    run(*words, HERMES_HOME=str(home))
+    assert home.stat().st_mode & 0o777 == 0o700

@@ -88,7 +88,7 @@ def place(fetched: FetchedPlugin, home: Path, *, force: bool = False) -> PluginM
             "a newer one, --force replaces it"
         )
     paths.made(home)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    paths.make_private(target.parent)
     beside = Path(tempfile.mkdtemp(prefix=".taking-", dir=target.parent))
     try:
         _write(beside, {**fetched.files, ORIGIN: msgspec.json.encode(fetched.origin)})

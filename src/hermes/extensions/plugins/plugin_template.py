@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from hermes.config.paths import make_private
 from hermes.errors import UserError
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
@@ -93,6 +94,7 @@ def new_plugin(name: str, home: Path) -> Path:
     if folder.exists():
         raise UserError(f"there is something at {str(folder)!r} already")
     words = {"name": name, "tool": f"{name.replace('-', '_')}_count", "folder": str(folder)}
+    make_private(folder.parent)
     (folder / "tests").mkdir(parents=True)
     for file, text in (("plugin.yaml", _MANIFEST), ("__init__.py", _CODE), ("tests/test_plugin.py", _TEST)):
         (folder / file).write_text(text.format(**words), encoding="utf-8")

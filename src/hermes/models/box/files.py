@@ -15,6 +15,7 @@ ENGINE = "xllamacpp"
 MAGIC = b"GGUF"
 DOWNLOAD_MB = 125
 HONEST = "a 135M model: good for trying the runtime, not for work"
+MADE_UP = "What it says about files and commands is made up unless a tool ran."
 
 
 def models_folder(root: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hermes.errors import MissingPart, ProviderError
-from hermes.models.box import lean
+from hermes.models.box import lean, plain_request
 from hermes.models.box.files import bundled_weights, check_gguf, missing
 from hermes.models.box.server import INSTALL, BoxServer, ServedFile
 from hermes.models.endpoint import Endpoint
@@ -15,7 +15,7 @@ from hermes.models.providers.local import Ask
 from hermes.models.wires.transport import HttpModel, make_model
 from hermes.scope import TurnScope
 from hermes.seams import HttpStream, ModelRequest, Supervisor
-from hermes.types import ModelEvent, ModelResponse, ToolDefinition
+from hermes.types import ModelEvent, ModelResponse, TextDelta, ToolDefinition, text_of
 
 BUNDLED_NAME = "SmolLM2-135M"
 LEAN_WINDOW = 4096
@@ -96,15 +96,25 @@ class BoxModel:
         if not self.is_ready:
             await self.prepare(None)
         assert self._model is not None
+        call = None
         if self.is_lean:
             # One tuple for the session's life: the transport compares by identity.
             if self._lean[0] is not request.tools:
                 self._lean = (request.tools, lean.lean_tools(request.tools))
             request = lean.lean_request(request, self._lean[1])
+            if (quoted := plain_request.quoted_answer(request, self.name)) is not None:
+                yield TextDelta(text_of(quoted.message.content))
+                yield quoted
+                return
+            call = plain_request.asked_call(request)
+            request = plain_request.with_one_call(request, call) if call is not None else request
         request = lean.with_call_opened(lean.with_readable_calls(request))
         async with aclosing(self._model.stream(request, scope)) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
-                yield lean.without_cut_call(event) if isinstance(event, ModelResponse) else event
+                if call is not None and isinstance(event, ModelResponse):
+                    yield plain_request.first_call(event)
+                else:
+                    yield lean.without_cut_call(event) if isinstance(event, ModelResponse) else event
 
     async def aclose(self) -> None:
         """Stop the server; the next call starts it again."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hermes.config.paths import write_private
+from hermes.config.paths import make_private, write_private
 from hermes.errors import ProviderError, UserError
 from hermes.models.endpoint import Endpoint
 from hermes.models.providers.key_homes import Home, host_of
@@ -239,7 +239,7 @@ class AuthFile:
             return
         import fcntl  # not on Windows
 
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._file.parent)
         with (self._file.with_name(f".{self._file.name}.lock")).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

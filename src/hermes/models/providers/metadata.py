@@ -122,7 +122,7 @@ def update_metadata(cache_dir: Path, raw: bytes) -> ModelTable:
         raise UserError(f"this is not a table of models: {error}; nothing was changed") from error
     if not table.models:
         raise UserError("this table holds no model; nothing was changed")
-    cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    paths.make_private(cache_dir)
     table = replace(table, snapshot=table.snapshot or time.strftime("%Y-%m-%d"))
     write_private(cache_dir / FILE_NAME, msgspec.json.format(msgspec.json.encode(table)).decode())
     return table

@@ -9,6 +9,7 @@ from importlib import import_module
 from hermes import __version__
 from hermes.config import paths
 from hermes.errors import HermesError
+from hermes.host.command_word import as_typed
 from hermes.host.installation import Installation
 from hermes.models.providers.resolve import ModelQuery, resolve
 
@@ -32,7 +33,7 @@ def check(installation: Installation, *, is_verbose: bool) -> int:
 
         write(f"command: {json.dumps(command())}\n")
         write(f"home: {installation.home}\n")
-        write(f"model: {model or 'none; editors offer to run hermes acp --setup'}\n")
+        write(f"model: {model or as_typed('none; editors offer to run hermes acp --setup', os.environ)}\n")
         write(f"modes: {', '.join(mode.id for mode in MODES)}\n")
         write(f"commands: {', '.join(f'/{name}' for name in available('editor'))}\n")
     return 0
@@ -44,7 +45,7 @@ def set_up(installation: Installation, *, may_ask: bool) -> int:
         resolve(installation.settings(), ModelQuery())
     except HermesError as error:
         if not may_ask:
-            sys.stderr.write(f"no model is set up yet ({error}); run: hermes setup\n")
+            sys.stderr.write(as_typed(f"no model is set up yet ({error}); run: hermes setup\n", os.environ))
             return 1
         code: int = import_module("hermes.surfaces.cli.main").main(["setup"])  # by name: another surface
         if code:

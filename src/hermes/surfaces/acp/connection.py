@@ -193,7 +193,11 @@ class EditorConnection:
 
     def _refuse(self, request: WireRequest, error: WireError) -> None:
         if request.wants_reply:
-            self._put(encode_error(_id(request), error))
+            from hermes.host.command_word import as_typed  # only when something is wrong
+
+            self._put(
+                encode_error(_id(request), WireError(error.code, as_typed(error.message, os.environ), error.data))
+            )
 
     def _answered(self, reply: JsonObject) -> None:
         waits = self._asked.get(reply["id"]) if isinstance(reply.get("id"), int) else None

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None, home: Path | None = None) -> int:
             )
         return _serve(installation, accepts_hooks=asked.accept_hooks)
     except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
+        from hermes.host.command_word import as_typed  # only when something is wrong
+
+        sys.stderr.write(as_typed(f"error: {error}\n", os.environ))
         return 1
 
 

@@ -16,42 +16,41 @@ WHOLE = 1_000  # no first sentence of a help text is longer
 
 EPILOG = """\b
 Examples:
-  hermes
+  cd ~/project && hermes               talk, in your project
+  hermes --continue                    go on with the last session
   hermes chat -q "What does this project do?"
   git diff | hermes chat -q "Review this."
-  hermes config set model.default NAME
-  hermes doctor
+  hermes model                         choose the model, and try its key
+  hermes doctor                        what is wrong, and what to run
 More: hermes help topics"""
 
 
-# What people type for what another program does.
-ELSEWHERE = {
-    **dict.fromkeys(
-        ("update", "upgrade"),
-        " In its checkout: git pull; the next start brings the environment up to date. More: hermes help update",
-    ),
-    "uninstall": " Delete the checkout and HERMES_HOME (~/.hermes): nothing is anywhere else.",
-}
+class TypedContext(click.Context):
+    """A context whose help names commands as they can be typed here and now."""
+
+    def get_help(self) -> str:
+        text = super().get_help()
+        return self.obj.out.typed(text) if isinstance(self.obj, Cli) else text
 
 
 class Menu(click.Group):
     """A group that suggests the right spelling; a mistake never runs something else instead."""
+
+    context_class = TypedContext
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from difflib import get_close_matches  # only when something is wrong
+            from hermes.surfaces.cli.usage_hints import meant_command  # only when something is wrong
 
-            near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
-            hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
-            if ctx.parent is None:
-                hint = ELSEWHERE.get(name, hint)
-            if " " in name:  # nobody calls a command that
-                hint = f' To ask that: hermes chat -q "{name}"'
+            hint = meant_command(ctx, name, self.list_commands(ctx))
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            command.context_class = TypedContext
+        return found, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with their whole first sentence, which click would cut off; other names beside the own one."""
@@ -114,9 +113,10 @@ def _of_plugins(ctx: click.Context) -> dict[str, str]:
 @chat_options
 @click.pass_context
 def app(ctx: click.Context, /, version: bool, oneshot: str | None, **options: Any) -> int | None:
-    """An agent runtime: a model works with tools on what you ask, and every step is kept.
+    """An agent for your terminal: a model works with tools on what you ask, and every step is kept.
 
-    Without a command, it opens a conversation in the terminal; a piped text is answered as `hermes chat` would.
+    Go to your project and type `hermes`: that opens a conversation, in which it shows what it does and asks before what
+    is dangerous. A piped text is answered as `hermes chat` would.
     """
     cli: Cli = ctx.obj
     cli.chat = {name: value for name, value in options.items() if value not in (None, False, ())}

@@ -20,5 +20,7 @@ def with_model(cli: Cli, settings: Settings, *, is_quiet: bool) -> Settings:
     pick = found_model(cli, settings)
     if not is_quiet:
         cli.out.note(f"model: {pick.why}")
+        for line in pick.more:
+            cli.out.note(line)
     ignore_file = not settings.tree and not pick.is_saved
     return cli.settings({**settings.flags, **pick.flags}, ignore_file=ignore_file)

@@ -87,13 +87,14 @@ def status_facts(book: JobBook, now: float) -> dict[str, Any]:
 def status_lines(facts: Mapping[str, Any]) -> list[str]:
     """The same for a person."""
     if facts["ticker"]:
-        lines = [f"The time is kept by {facts['ticker']} since {facts['since']} ({facts['heartbeat_age_s']} s ago)"]
+        since = moment_words(facts["since"])
+        lines = [f"The time is kept by {facts['ticker']} since {since} ({facts['heartbeat_age_s']} s ago)"]
     else:
         lines = ["No scheduler is alive; start one: hermes cron daemon"]
     if facts["is_late"]:
-        lines.append(f"A moment has been due since {facts['next_at']}, and nobody has looked at it")
+        lines.append(f"A moment has been due since {moment_words(facts['next_at'])}, and nobody has looked at it")
     lines.append(f"{facts['jobs']} jobs are scheduled, {facts['paused']} paused, {facts['running']} run now")
-    lines.append(f"Next: {facts['next_at'] or 'nothing'}")
+    lines.append(f"Next: {moment_words(facts['next_at']) or 'nothing'}")
     if facts["deliveries_waiting"]:
         lines.append(f"{facts['deliveries_waiting']} deliveries wait")
     return lines
@@ -108,16 +109,16 @@ def _next(view: Mapping[str, Any]) -> str:
         return f"paused: {view['paused_reason']}" if view["paused_reason"] else "paused"
     if view["running"]:
         return "runs now"
-    return _short(view["next_run_at"]) or str(view["state"])
+    return moment_words(view["next_run_at"]) or str(view["state"])
 
 
 def _last(view: Mapping[str, Any]) -> str:
-    return f"{_short(view['last_run_at'])} {view['last_status']}" if view["last_run_at"] else "never"
+    return f"{moment_words(view['last_run_at'])} {view['last_status']}" if view["last_run_at"] else "never"
 
 
 def _due(one: Mapping[str, Any]) -> str:
-    first = _short(one["due_at"])
-    return first if one["count"] == 1 else f"{first} … {_short(one['last_at'])}"
+    first = moment_words(one["due_at"])
+    return first if one["count"] == 1 else f"{first} … {moment_words(one['last_at'])}"
 
 
 def _outcome(one: Mapping[str, Any]) -> str:
@@ -133,5 +134,6 @@ def _what(one: Mapping[str, Any]) -> str:
     return str(one["error"] or one["reason"] or one["output"] or one["session_id"] or "")
 
 
-def _short(text: str | None) -> str:
+def moment_words(text: str | None) -> str:
+    """A moment for a person: the one form in which all commands print it. JSON has it whole, with its zone."""
     return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M") if text else ""

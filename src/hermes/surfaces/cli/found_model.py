@@ -8,7 +8,7 @@ import click
 from hermes.config.settings import Settings
 from hermes.host.model_choice import ModelChoice, save_choice
 from hermes.host.model_discovery import NOTHING_FOUND, ModelPick, can_be_had, ensure_box, find_model, the_box
-from hermes.models.box.files import HONEST
+from hermes.models.box.files import HONEST, MADE_UP
 from hermes.models.providers.catalogue import providers
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.model_questions import SetupOutput, ask_choice, is_interactive
@@ -28,6 +28,7 @@ def check_box(cli: Cli, file: str, *, is_quiet: bool) -> None:
     asyncio.run(ensure_box(cli, SetupOutput(cli.out), Path(file) if file else None, reason))
     if not file and not is_quiet:
         cli.out.note(f"model: SmolLM2 in the box, {HONEST}")
+        cli.out.note(MADE_UP)
 
 
 def _asked(cli: Cli) -> ModelPick:

@@ -1,10 +1,8 @@
 """The questions by which a person chooses a model; each answer is tried before the next."""
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -13,7 +11,6 @@ from hermes.host.model_choice import (
     ModelChoice,
     OfferedProvider,
     adopt_choice,
-    box_choice,
     offered_providers,
     provider_meant,
     try_choice,
@@ -68,7 +65,9 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
     if entry is None:
         return None
     if entry.kind == "box":
-        return _ask_file(cli), entry
+        from hermes.surfaces.cli.local_models import ask_local  # brings what starts processes
+
+        return ask_local(cli)
     base_url = api_key = ""
     while True:
         if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
@@ -92,16 +91,7 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
 
 def told_next(cli: Cli) -> None:
     """The last line of a wizard."""
-    cli.out.note(f"Now type: {typed_name(cli)}")
-
-
-def typed_name(cli: Cli) -> str:
-    """The word that starts Hermes from here: a checkout's launcher is on no PATH."""
-    launcher = cli.environ.get("HERMES_LAUNCHER", "")
-    found = shutil.which("hermes")
-    if not launcher or (found and Path(found).resolve() == Path(launcher)):
-        return "hermes"
-    return "./hermes" if Path.cwd() == Path(launcher).parent else launcher
+    cli.out.note("Now type: hermes")
 
 
 def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:
@@ -112,11 +102,6 @@ def _ask_key(entry: ProviderEntry, base_url: str, typed: str) -> str:
         )
         return again.strip() or typed
     return _ask_secret(f"Key of {entry.name}{where}", is_optional=entry.kind == "any" or is_loopback(base_url))
-
-
-def _ask_file(cli: Cli) -> ModelChoice:
-    answer = click.prompt("GGUF file (Enter: the small one in the box)", default="", show_default=False, err=True)
-    return asyncio.run(box_choice(cli, SetupOutput(cli.out), answer.strip()))
 
 
 def _ask_provider(cli: Cli) -> ProviderEntry | None:

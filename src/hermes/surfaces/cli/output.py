@@ -20,6 +20,7 @@ class Output:
     def __init__(self, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str]) -> None:
         self.stdout = stdout
         self.stderr = stderr
+        self._environ = environ
         self.is_terminal = stdout.isatty()
         may_colour = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self.colours = may_colour and self.is_terminal
@@ -46,8 +47,24 @@ class Output:
         self._put(msgspec.json.encode(value).decode("utf-8", "replace") + "\n")
         self.flush()
 
+    def told(self, text: str) -> None:
+        """One line of the answer in our own words: a command in it can be typed as it stands."""
+        self.line(self.typed(text))
+
+    def typed(self, text: str) -> str:
+        """Our own words with `hermes` as it can be typed here and now."""
+        if "hermes" not in text:
+            return text
+        from hermes.host.command_word import as_typed  # for who is told a command
+
+        return as_typed(text, self._environ)
+
     def note(self, text: str) -> None:
-        """A word beside the answer, on stderr. Nobody reading it is no reason to stop."""
+        """A word of ours beside the answer, on stderr; see `told`. Nobody reading it is no reason to stop."""
+        self.quote(self.typed(text))
+
+    def quote(self, text: str) -> None:
+        """Words of others beside the answer, as they are."""
         try:
             self.stderr.write(f"{text}\n")
             self.stderr.flush()

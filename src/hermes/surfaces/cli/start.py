@@ -14,7 +14,7 @@ from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.output import Output, OutputLost, is_text
 
 if TYPE_CHECKING:
-    from click import Command, UsageError
+    from click import Command
 
 
 def run(words: Sequence[str]) -> int:
@@ -30,7 +30,12 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         profile, rest = take_profile(list(words))
         home = chosen_home(environ, profile, making=rest[:1] == ["profile"])
         with paths.bound_home(home):
-            code = _dispatch(Cli(home=home, environ=environ, out=out), command, rest, name)
+            cli = Cli(home=home, environ=environ, out=out)
+            code = _dispatch(cli, command, rest, name)
+            if code == Exit.ANSWERED and command is None and _is_first_run(cli, rest):
+                from hermes.surfaces.cli.install_steps import offer_install  # once in a home
+
+                offer_install(cli)
         out.flush()
     except BrokenPipeError as error:
         return give_up(out, error)
@@ -41,6 +46,16 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
         out.error(disk_trouble(error) or f"{error.strerror or error}: {error.filename!r}")
         return Exit.FAILED
     return code
+
+
+def _is_first_run(cli: Cli, words: list[str]) -> bool:
+    """Whether a person may be asked now, and was not before, to have a checkout's `hermes` on the PATH."""
+    return (
+        (not words or words[0] in ("chat", "demo", "model", "setup"))
+        and bool(cli.environ.get("HERMES_LAUNCHER"))
+        and bool(sys.stdin and sys.stdin.isatty() and cli.out.stderr.isatty() and cli.out.is_terminal)
+        and not (cli.root / "installation.json").exists()
+    )
 
 
 def give_up(out: Output, error: OSError) -> Exit:
@@ -104,7 +119,9 @@ def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) 
         cli.out.note("Stopped.")
         return Exit.CANCELLED
     except click.UsageError as error:
-        _show_usage(cli, error)
+        from hermes.surfaces.cli.usage_hints import show_usage  # only when something is wrong
+
+        show_usage(cli, error)
         return Exit.USAGE
     except click.ClickException as error:
         cli.out.error(error.format_message())
@@ -145,20 +162,6 @@ def _code_of(error: HermesError) -> Exit:
             return Exit.IN_USE
         case _:
             return Exit.FAILED
-
-
-def _show_usage(cli: Cli, error: "UsageError") -> None:
-    from click.exceptions import MissingParameter, NoArgsIsHelpError
-
-    if isinstance(error, NoArgsIsHelpError):
-        cli.out.note(error.format_message())
-        return
-    cli.out.error(error.format_message())
-    if error.ctx is not None:
-        if isinstance(error, MissingParameter):
-            help_text = getattr(error.param, "help", None)  # that of an option; the usage names the arguments
-            cli.out.note(f"It is: {help_text}" if help_text else error.ctx.get_usage())
-        cli.out.note(f"See: {error.ctx.command_path} --help")
 
 
 def _fault(cli: Cli, error: Exception) -> Exit:

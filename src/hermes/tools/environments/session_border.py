@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct, structs
 
+from hermes.config.paths import make_private
 from hermes.confinement import places
 from hermes.confinement.plan import opened, plan
 from hermes.confinement.policy import Confinement, Enforcement, PlanRequest, is_below
@@ -155,7 +156,7 @@ def _private_root(request: PlanRequest, found: Enforcement) -> Path | None:
 def _make_caches(request: PlanRequest) -> None:
     """The folders of Hermes' own caches. Cargo keeps its settings there, too: the person's are read through a link."""
     for name in places.CACHES.values():
-        Path(request.caches, name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(Path(request.caches, name))
     for name in ("config.toml", "config"):
         link, theirs = Path(request.caches, "cargo", name), Path(request.home, ".cargo", name)
         if theirs.is_file() and not link.is_symlink() and not link.exists():

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from hermes.config.paths import make_private
+
 # What a command starts from: the state the last one left, the login shell's, or that for the runtime's own commands.
 Start: TypeAlias = Literal["session", "outside", "runtime"]
 _MOST_BYTES = 4 << 20
@@ -51,7 +53,7 @@ class ShellState:
         _sweep(Path(tempfile.gettempdir()), _OPEN)
         if private_root is None:
             return cls(Path(tempfile.mkdtemp(prefix=_OPEN)), is_private=False)
-        private_root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(private_root)
         _sweep(private_root, _PRIVATE)
         return cls(Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=private_root)), is_private=True)
 

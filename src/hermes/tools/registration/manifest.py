@@ -265,7 +265,7 @@ def _write(cache: Path, folder: Path, files: dict[str, FileRecord]) -> None:
     temporary = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         text = json.dumps(msgspec.to_builtins(manifest), ensure_ascii=False)
-        cache.parent.mkdir(parents=True, exist_ok=True)
+        paths.make_private(cache.parent)
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(cache)
     except (OSError, TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 
+from hermes.config.paths import make_private
 from hermes.tools.supervisor.keeper import tree
 from hermes.tools.supervisor.keeper.watcher import started
 
@@ -21,7 +22,7 @@ def leave_note(folder: Path, mark: str) -> Path | None:
     """Write down that this runtime has begun to start programs; whoever ends in good order removes the file."""
     if not _BOOT.exists():
         return None
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     note = folder / f"{_PREFIX}{mark}"
     pid = os.getpid()
     new = folder / f".new-{mark}"  # whole or not there: another start may read it

@@ -94,7 +94,7 @@ class Progress:
                 if self._tokens.words:
                     self._out.note(f"· {self._tokens.words}")
             case Commentary():
-                self._out.note(event.text.strip())
+                self._out.quote(event.text.strip())
             case ChildProgress():
                 self._child(event)
             case SessionRotated() | MinorEvent():
@@ -128,17 +128,17 @@ class Progress:
         preview = next((str(value) for value in event.args.values() if isinstance(value, str) and value), "")
         shown = cut(" ".join(preview.split()), max(1, self._preview_chars))
         tail = _refused(details) or f" ({took:.1f} s{f', exit code {code}' if code else ''})"
-        self._out.note(f"{mark} {event.call.name} {shown}{tail}".replace("  ", " "))
+        self._out.quote(f"{mark} {event.call.name} {shown}{self._out.typed(tail)}".replace("  ", " "))
 
     def _record(self, event: TurnFinished) -> None:
         if not self._verbose:
             return
         for path in event.files_changed:
-            self._out.note(f"changed {path}")
+            self._out.quote(f"changed {path}")
         for command in event.commands:
-            self._out.note(f"ran {command.get('command')} (exit code {command.get('exit_code')})")
+            self._out.quote(f"ran {command.get('command')} (exit code {command.get('exit_code')})")
         for failed in event.failed_calls:
-            self._out.note(f"failed {failed.get('name')}: {printed(str(failed.get('error')))}")
+            self._out.quote(f"failed {failed.get('name')}: {printed(str(failed.get('error')))}")
 
 
 class Unheeded:

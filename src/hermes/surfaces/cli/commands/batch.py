@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -23,24 +24,27 @@ if TYPE_CHECKING:
 SHOW_EVERY_S = 1.0
 EPILOG = """\b
 Examples:
-  hermes batch run prompts.jsonl --run-name first --distribution terminal_only
-  hermes batch status first
-  hermes batch resume first
-  hermes batch export first --output first.jsonl"""
+  hermes batch run prompts.jsonl --distribution terminal_only
+  hermes batch status prompts
+  hermes batch resume prompts
+  hermes batch export prompts --output first.jsonl"""
 
 
-@click.group("batch", cls=Menu, epilog=EPILOG)
-def batch() -> None:
-    """Run a dataset of prompts through the agent, each as a sample of its own.
+@click.group("batch", cls=Menu, epilog=EPILOG, invoke_without_command=True)
+@click.pass_context
+def batch(ctx: click.Context) -> None:
+    """Run a dataset of prompts through the agent, each as a sample of its own. Without a command, tell how runs stand.
 
     A dataset is JSON lines with a "prompt", and an "image" and a "cwd" where a sample needs them. The files of a run
     are in ./data/RUN. A run that was stopped or killed goes on exactly where it was. More: docs/batch.md
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(status)
 
 
 @batch.command("run")
 @click.argument("dataset")
-@click.option("--run-name", required=True, help="What the run is called; its files are in ./data/NAME.")
+@click.option("--run-name", help="What the run is called, else as the dataset; its files are in ./data/NAME.")
 @click.option(
     "--batch-size", type=click.IntRange(min=1), default=10, show_default=True, help="Samples a batch file holds."
 )
@@ -238,7 +242,13 @@ def _spec(options: dict[str, Any]) -> "RunSpec":
         from hermes.batch.prefill import read_prefill
 
         options["prefill_messages"] = read_prefill(Path(file))
+    options["run_name"] = options["run_name"] or _name_of(options["dataset"])
     return RunSpec(**options)
+
+
+def _name_of(dataset: str) -> str:
+    """What a run of `dataset` is called when nobody says: the file's name without its ending."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(dataset).stem).strip("-.") or "run"
 
 
 def _run(cli: Cli, spec: "RunSpec", *, resume: bool, on: str, as_json: bool) -> int:

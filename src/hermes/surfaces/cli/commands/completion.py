@@ -1,8 +1,8 @@
 """Print the completion script for a shell."""
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class
 
+from hermes.surfaces.cli.completion_script import completion_script
 from hermes.surfaces.cli.context import Cli
 
 HINTS = {
@@ -18,11 +18,7 @@ HINTS = {
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell; load it in the shell's start file."""
     cli: Cli = ctx.obj
-    kind = get_completion_class(shell)
-    assert kind is not None
-    # Not `source()` of the class itself: that of bash starts a bash to ask for its version.
-    script = ShellComplete.source(kind(ctx.find_root().command, {}, "hermes", "_HERMES_COMPLETE"))
-    cli.out.line(script)
+    cli.out.line(completion_script(ctx.find_root().command, shell))
     if cli.out.is_terminal:
         cli.out.note(HINTS[shell])
 

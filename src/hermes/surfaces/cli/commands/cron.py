@@ -164,7 +164,7 @@ def edit(cli: Cli, /, job_id: str, as_json: bool, **options: Any) -> None:
         else:
             order = _order(options)
         view = book.view(book.update(job.id, order))
-    _tell(cli, view, f"Changed {view['name']!r}; next: {view['next_run_at'] or 'never'}", as_json)
+    _tell(cli, view, f"Changed {view['name']!r}; next: {_moment(view['next_run_at']) or 'never'}", as_json)
 
 
 @cron.command("show")
@@ -181,7 +181,9 @@ def show(cli: Cli, job_id: str, as_json: bool) -> None:
         return
     for name, value in facts.items():
         if value not in (None, "", [], 0, False) and name != "prompt_preview":
-            cli.out.line(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            each = value if isinstance(value, list) else [value]
+            is_moment = name.endswith("_at") or name == "next_runs"
+            cli.out.line(f"{name}: {', '.join(_moment(one) if is_moment else str(one) for one in each)}")
 
 
 @cron.command("run")
@@ -225,7 +227,7 @@ def resume(cli: Cli, job_id: str, as_json: bool) -> None:
     """Let a paused job run again."""
     with _book(cli) as book:
         view = book.view(book.resume(job_id))
-    _tell(cli, view, f"Resumed {view['name']!r}; next: {view['next_run_at'] or 'never'}", as_json)
+    _tell(cli, view, f"Resumed {view['name']!r}; next: {_moment(view['next_run_at']) or 'never'}", as_json)
 
 
 @cron.command("remove")
@@ -278,7 +280,7 @@ def next_(cli: Cli, job_id: str | None, count: int, as_json: bool) -> None:
     if as_json:
         cli.out.json([{"at": at, "job_id": job, "name": name} for at, job, name in rows])
     elif rows:
-        cli.out.table(["AT", "ID", "NAME"], rows, flexible=2)
+        cli.out.table(["AT", "ID", "NAME"], [(_moment(at), job, name) for at, job, name in rows], flexible=2)
     else:
         cli.out.note("Nothing is planned.")
 
@@ -383,6 +385,12 @@ def _of_history(book: "JobBook", name: str) -> str:
         if book.history(name, 1):  # a job that was removed
             return name
         raise
+
+
+def _moment(text: str | None) -> str:
+    from hermes.surfaces.cli.cron_views import moment_words  # help does without the store
+
+    return moment_words(text)
 
 
 def _tell(cli: Cli, facts: dict[str, Any], words: str, as_json: bool) -> None:

@@ -1,4 +1,6 @@
-"""Watch an agent work for a minute: a recorded model, everything else real."""
+"""Watch an agent work for two minutes: a recorded model, everything else real."""
+
+from pathlib import Path
 
 import click
 
@@ -12,15 +14,23 @@ from hermes.surfaces.cli.context import Cli
     is_flag=True,
     help="Without the pauses that a real model makes; nor are there any where the output is no terminal.",
 )
+@click.option("--scene", type=click.Choice(["list"]), hidden=True)
+@click.option("--session", hidden=True, default="")
+@click.option("--folder", hidden=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.pass_obj
-def demo(cli: Cli, yes: bool, fast: bool) -> int:
-    """Watch an agent work for a minute: a recorded model, everything else real.
+def demo(cli: Cli, yes: bool, fast: bool, scene: str | None, session: str, folder: Path | None) -> int:
+    """Watch an agent work for two minutes: a recorded model, everything else real.
 
-    The agent reads a small project in a scratch folder, runs its failing tests, finds the bug, asks you once, edits the
-    file, runs the tests again and runs a script. The session stays, to look at, to search and to go on with.
+    In a scratch folder it finds a bug and fixes it, asking you once; is killed in the middle of a command and goes on;
+    is held back where it would leave the folder; lets two children look at once; asks a tool of an MCP server; and has
+    a change rewound. The sessions stay, to look at and to search.
     """
-    from hermes.surfaces.cli.demo.play import play  # help does without the kernel
+    from hermes.surfaces.cli.demo.play import play, play_scene  # help does without the kernel
 
+    if scene is not None:
+        if not session or folder is None:
+            raise click.UsageError("--scene needs --session and --folder.")
+        return play_scene(cli, folder, session, is_slow=not fast)
     return play(cli, says_yes=yes, is_slow=not fast and cli.out.is_terminal)
 
 

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 import click
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from hermes.errors import HermesError
 from hermes.host.doctor import CHECKS, Check, Finding, absent, problem
@@ -33,7 +34,7 @@ def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str
             raise click.UsageError(f"There is no check {name!r}; there are: {', '.join(CHECKS.names())}.{hint}")
     checks = {name: CHECKS.load(name) for name in names or CHECKS.names()}
     fixed = [done for check in checks.values() if fix and check.fix for done in check.fix(cli)]
-    found = _once({name: _findings(cli, check) for name, check in checks.items()})
+    found = _once({name: [_typed(cli, one) for one in _findings(cli, check)] for name, check in checks.items()})
     every = [finding for findings in found.values() for finding in findings]
     broken = any(finding.status == "problem" for finding in every)
     if as_json:
@@ -43,7 +44,7 @@ def doctor(cli: Cli, /, fix: bool, online: bool, as_json: bool, names: tuple[str
         cli.out.line(cli.out.style(checks[name].title, "bold"))
         for finding in findings:
             mark, colour = MARKS[finding.status]
-            cli.out.line(f"  {cli.out.style(mark, colour)} {finding.text}")
+            cli.out.line(f"  {cli.out.style(mark, colour)} {cli.out.typed(finding.text)}")
     for done in fixed:
         cli.out.line(f"mended: {done}")
     steps = list(dict.fromkeys(finding.next_step for finding in every if finding.next_step))
@@ -63,6 +64,11 @@ def _once(found: dict[str, list[Finding]]) -> dict[str, list[Finding]]:
         told.update(one.text for one in fresh)
         once[name] = fresh if fresh or not findings else [absent("not looked at, because of what is told above")]
     return once
+
+
+def _typed(cli: Cli, finding: Finding) -> Finding:
+    """`finding` with a next step that can be typed as it stands."""
+    return replace(finding, next_step=cli.out.typed(finding.next_step))
 
 
 def _findings(cli: Cli, check: Check) -> list[Finding]:

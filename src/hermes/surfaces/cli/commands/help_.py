@@ -37,11 +37,11 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
         for name in topic_names():
             cli.out.line(f"  {name:<14} {topic_text(name).partition(chr(10))[0]}")
     elif words[0] in topic_names() and len(words) == 1:
-        cli.out.line(topic_text(words[0]).strip())
+        cli.out.told(topic_text(words[0]).strip())
         if words[0] in COMMANDS.names():
-            cli.out.line(f"\nThe command and its options: hermes {words[0]} --help")
+            cli.out.told(f"\nThe command and its options: hermes {words[0]} --help")
     elif words[0] in COMMANDS.names():
-        cli.out.line(_command_help(root, words))
+        cli.out.told(_command_help(root, words))
     elif "." in words[0]:
         explained = cli.settings().explain(words[0])
         cli.out.line(f"{explained.key}: {explained.description}")

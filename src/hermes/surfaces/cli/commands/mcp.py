@@ -107,7 +107,7 @@ def _added(cli: Cli, care: "McpCare", config: "ServerConfig", entry: "McpServer"
     if trial.manifest is None:
         if entry.auth == "oauth":
             care.save(config, entry)
-            cli.out.line(f"{config.name} is added. Sign in with: hermes mcp login {config.name}")
+            cli.out.told(f"{config.name} is added. Sign in with: hermes mcp login {config.name}")
             return Exit.ANSWERED
         cli.out.error(f"{config.name} is not added: {trial.error}")
         return Exit.FAILED

@@ -60,7 +60,7 @@ def status(cli: Cli, as_json: bool = False) -> None:
     for line in book.status():
         cli.out.line(line)
     if not provider:
-        cli.out.line("recall from earlier sessions: nobody; hermes memory setup local begins with it")
+        cli.out.told("recall from earlier sessions: nobody; hermes memory setup local begins with it")
     else:
         cli.out.line(
             f"recall from earlier sessions: {provider}{f', which does not work: {trouble}' if trouble else ''}"

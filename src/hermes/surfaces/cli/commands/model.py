@@ -31,7 +31,8 @@ def model(cli: Cli, /, **options: Any) -> int:
     """Choose the model, and check its key at once.
 
     Without anything, ask step by step in a terminal; elsewhere tell which model is in use. `hermes model local FILE`
-    runs a GGUF file on this machine; without FILE, the small model in the box.
+    runs a GGUF file on this machine; without FILE it offers the files and servers that are here. Where nobody can be
+    asked, it takes the small model in the box.
     """
     from hermes.host.model_choice import ModelChoice, save_choice
     from hermes.surfaces.cli.model_questions import adopt, ask_choice, is_interactive, told_next
@@ -48,7 +49,15 @@ def model(cli: Cli, /, **options: Any) -> int:
     elif options["file"] is not None:
         raise click.UsageError("Only `hermes model local` takes a file.")
     if options["list_models"]:
-        return _models(cli, choice, as_json)
+        is_local = choice == ModelChoice(provider="local")
+        return _local_models(cli, as_json) if is_local else _models(cli, choice, as_json)
+    if choice == ModelChoice(provider="local") and not options["no_check"] and is_interactive():
+        from hermes.surfaces.cli.local_models import ask_local
+
+        for line in save_choice(cli.settings(), *ask_local(cli)):
+            cli.out.line(line)
+        told_next(cli)
+        return Exit.ANSWERED
     if choice != ModelChoice():
         adopt(cli, choice, is_tried=not options["no_check"])
         return Exit.ANSWERED
@@ -132,6 +141,20 @@ def _models(cli: Cli, choice: "ModelChoice", as_json: bool) -> int:
         cli.out.line(name)
     if not result.models:
         cli.out.note("This provider does not tell its models.")
+    return Exit.ANSWERED
+
+
+def _local_models(cli: Cli, as_json: bool) -> int:
+    from hermes.surfaces.cli.local_models import local_models
+
+    found = local_models(cli)
+    if as_json:
+        rows = [one.choice for one in found]
+        cli.out.json([{"provider": one.provider, "model": one.model, "base_url": one.base_url} for one in rows])
+        return Exit.ANSWERED
+    for one in found:
+        cli.out.line(one.label)
+    cli.out.note("A file by its path: hermes model local FILE")
     return Exit.ANSWERED
 
 

@@ -120,7 +120,7 @@ def info(cli: Cli, name: str, as_json: bool) -> int:
         for line in state.offers.lines() or ["nothing that it registers"]:
             cli.out.line(f"  {line}")
     elif state.status != "enabled":
-        cli.out.line(f"What it offers is known when it is on: hermes plugins enable {one.key}")
+        cli.out.told(f"What it offers is known when it is on: hermes plugins enable {one.key}")
     for line in (*one.warnings, *(state.offers.warnings if state.offers is not None else ())):
         cli.out.line(f"warning: {line}")
     if state.error:

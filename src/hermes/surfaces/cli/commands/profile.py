@@ -50,7 +50,7 @@ def create(cli: Cli, name: str, clone: bool, clone_all: bool, clone_from: str | 
     if name == paths.DEFAULT_PROFILE:
         raise UserError("the profile 'default' is always there")
     home = profiles.create(cli.root, name, source if clone or clone_all or clone_from else None, everything=clone_all)
-    cli.out.line(f"Profile {name} is in {home}; use it with: hermes -p {name}")
+    cli.out.told(f"Profile {name} is in {home}; use it with: hermes -p {name}")
 
 
 @profile.command("use")
@@ -95,7 +95,7 @@ def alias(cli: Cli, profile_name: str, name: str | None, remove: bool) -> None:
         return
     search = cli.environ.get("PATH", "")
     file = profiles.alias(cli.root, profile_name, name or profile_name, search)
-    cli.out.line(f"{file.name} is now: hermes -p {profile_name}")
+    cli.out.told(f"{file.name} is now: hermes -p {profile_name}")
     if str(file.parent) not in search.split(os.pathsep):
         cli.out.note(f'To find it, add to your shell\'s start file: export PATH="{file.parent}:$PATH"')
 
@@ -144,7 +144,7 @@ def export(cli: Cli, name: str | None, output: str | None, with_secrets: bool) -
 def import_(cli: Cli, archive: str, name: str | None) -> None:
     """Make a profile from an archive."""
     name, home = profiles.import_archive(cli.root, archive, name)
-    cli.out.line(f"Profile {name} is in {home}; use it with: hermes -p {name}")
+    cli.out.told(f"Profile {name} is in {home}; use it with: hermes -p {name}")
 
 
 COMMAND = profile

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from hermes.types import ModelEvent
 
 
-@click.group("prompt", cls=Menu)
-def prompt() -> None:
-    """See what the model is told before anybody says a word."""
+@click.group("prompt", cls=Menu, invoke_without_command=True)
+@click.pass_context
+def prompt(ctx: click.Context) -> None:
+    """See what the model is told before anybody says a word; without a command, all of it."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
 
 
 @prompt.command("show")

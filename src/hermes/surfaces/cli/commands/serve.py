@@ -53,7 +53,7 @@ def _status(cli: Cli, *, as_json: bool) -> int:
     if as_json:
         cli.out.json({"running": found is not None, **(found or {})})
     elif found is None:
-        cli.out.line("No server runs for this home; start one with: hermes serve, or: hermes attach --new")
+        cli.out.told("No server runs for this home; start one with: hermes serve, or: hermes attach --new")
     else:
         minutes = int(time.time() - found["since"]) // 60
         cli.out.line(f"A server runs: pid {found['pid']}, Hermes {found['version']}, for {minutes} min")

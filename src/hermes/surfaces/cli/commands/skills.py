@@ -218,7 +218,7 @@ def check(cli: Cli, name: str, offline: bool, as_json: bool) -> int:
             is_fine = not (one.changed or one.newer or one.findings)
             cli.out.line(f"{one.head.place}: {'as it should be' if is_fine else one.changed or 'counts'}")
             if one.newer:
-                cli.out.line(f"  newer at its source: {one.newer[:12]}; see: hermes skills update {one.head.place}")
+                cli.out.told(f"  newer at its source: {one.newer[:12]}; see: hermes skills update {one.head.place}")
             for line in told(one.findings):
                 cli.out.line(f"  {line}")
     return Exit.FAILED if any(one.changed or is_refused(one.findings) for one in states) else Exit.ANSWERED

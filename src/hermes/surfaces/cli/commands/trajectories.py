@@ -11,9 +11,12 @@ from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 
-@click.group("trajectories", cls=Menu)
-def trajectories() -> None:
+@click.group("trajectories", cls=Menu, invoke_without_command=True)
+@click.pass_context
+def trajectories(ctx: click.Context) -> None:
     """Verify and compress trajectories: conversations as training data, one JSON object a line."""
+    if ctx.invoked_subcommand is None:
+        ctx.obj.out.line(ctx.get_help())
 
 
 @trajectories.command("verify")

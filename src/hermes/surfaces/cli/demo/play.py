@@ -1,170 +1,64 @@
-"""Play the demo: one real turn of a real agent, whose model is a recording."""
+"""Play the demo: real turns of a real agent, whose model is a recording."""
 
 import asyncio
-import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, assert_never
 
 from hermes import AIAgent
 from hermes.config.load import bound_settings
+from hermes.config.settings import Settings
 from hermes.errors import UserError
-from hermes.runtime.setup.process import RandomIds
+from hermes.host.agent_settings import AgentSettings
+from hermes.host.host import Host
+from hermes.host.hosted_session import SessionStart
+from hermes.host.session_rewind import SessionRewind
+from hermes.runtime.setup.process import RandomIds, shared
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.demo.recording import QUESTION, make_project, recorded_model
+from hermes.surfaces.cli.demo import scenes
+from hermes.surfaces.cli.demo.kill_scene import killed_turn
+from hermes.surfaces.cli.demo.recording import make_project, recorded_model
+from hermes.surfaces.cli.demo.scenes import Scene
+from hermes.surfaces.cli.demo.screen import DemoScreen, tell
 from hermes.surfaces.cli.exit_codes import Exit
-from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
-from hermes.surfaces.cli.interactive.markup import Painter, columns_of, folded
-from hermes.surfaces.cli.model_questions import is_interactive, typed_name
-from hermes.surfaces.cli.output import Output, cut
+from hermes.surfaces.cli.model_questions import is_interactive
 from hermes.tools.approval.question import Answer, ApprovalQuestion
 from hermes.tools.approval.terminal_prompt import ask_on, question_words
-from hermes.types import (
-    CallFinished,
-    CallStarted,
-    Commentary,
-    Event,
-    MinorEvent,
-    ReasoningDelta,
-    SessionRotated,
-    StatusChanged,
-    TextDelta,
-    TurnFinished,
-    text_of,
-)
-
-SHOWN_LINES = 12
-TELLING = ("command", "path", "pattern", "code")  # the argument to show of a call
-
-
-class DemoScreen:
-    """`Sink` that writes to stdout."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._is_speaking = False
-        self._painter = Painter(out) if out.is_terminal else None
-        self._blocks = Blocks()
-        self.calls: list[CallFinished] = []
-
-    def emit(self, event: Event) -> None:
-        match event:
-            case TextDelta():
-                self._speak(event.text)
-            case CallStarted():
-                self._hush()
-            case CallFinished():
-                self._hush()
-                self.calls.append(event)
-                self._finished(event)
-            case TurnFinished() | SessionRotated() | StatusChanged() | Commentary() | ReasoningDelta() | MinorEvent():
-                return  # the demo shows words and work, nothing about them
-            case _:
-                assert_never(event)
-
-    def close(self) -> None:
-        self._hush()
-
-    def _speak(self, text: str) -> None:
-        """Words as they come; in a terminal block by block, drawn as Markdown and broken between words."""
-        if not self._is_speaking:
-            self._out.write("\n")
-        self._is_speaking = True
-        if self._painter is None:
-            self._out.write(text)
-        else:
-            self._show(self._blocks.feed(text))
-
-    def _show(self, blocks: Iterable[Block]) -> None:
-        assert self._painter is not None
-        for block in blocks:
-            self._out.write(self._painter.block(block))
-
-    def _hush(self) -> None:
-        if self._is_speaking and self._painter is not None:
-            self._show(self._blocks.finish())
-        elif self._is_speaking:
-            self._out.write("\n")
-        self._is_speaking = False
-
-    def _finished(self, event: CallFinished) -> None:
-        found = _decoded(event)
-        is_good = event.result.status == "ok" and not found.get("exit_code")
-        mark = self._out.style("✓", "green") if is_good else self._out.style("✗", "red")
-        first = next((str(event.args[name]) for name in TELLING if name in event.args), "")
-        room = columns_of(self._out) - len(event.call.name) - 4 if self._out.is_terminal else 72
-        words = cut(" ".join(first.split()), max(8, min(72, room)))
-        self._out.line(f"{mark} {self._out.style(event.call.name, 'bold')} {words}")
-        for line in shown_lines(event.call.name, found):
-            shown = cut(line, max(8, columns_of(self._out) - 4)) if self._out.is_terminal else line
-            self._out.line(f"    {self._coloured(shown)}")
-
-    def _coloured(self, line: str) -> str:
-        if line.startswith(("+", "-")) and not line.startswith(("+++", "---")):
-            return self._out.style(line, "green" if line.startswith("+") else "red")
-        return self._out.style(line, "dim")
-
-
-def shown_lines(tool: str, found: dict[str, Any]) -> list[str]:
-    """The end of a command's output, the lines of a diff; nothing of what was merely read."""
-    if tool in ("read_file", "search_files"):
-        return []
-    text = str(found.get("diff") or found.get("output") or found.get("error") or "")
-    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip() or found.get("diff")]
-    return lines[-SHOWN_LINES:]
-
-
-def _decoded(event: CallFinished) -> dict[str, Any]:
-    try:
-        found = json.loads(text_of(event.result.content))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
 
 ASK_TIMEOUT_S = 600.0
-TOOLSETS = ["file", "terminal", "code_execution"]
 # The demo shows Hermes as it comes: what the user's own settings allow or forbid is left out of it.
-FLAGS = {"terminal.backend": "local", "approvals.mode": "manual"}
+FLAGS = {"terminal.backend": "local", "approvals.mode": "manual", "mcp_discovery_timeout": 20.0}
+BEGINNING = """\
+A demo of Hermes. The model is a recording, written by hand: no model is asked, its words are fixed.
+Everything else is real: the agent, its tools, the question it asks you, the files, the session."""
 
 
 def play(cli: Cli, *, says_yes: bool, is_slow: bool) -> int:
     """Run the demo; the exit code."""
-    session_id = RandomIds().session()
     folder = scratch_folder(cli, Path.cwd())
     make_project(folder)
-    tell(
-        cli.out,
-        "A demo of Hermes. The model is a recording, written by hand: no model is asked, its words are fixed.\n"
-        "Everything else is real: the agent, its tools, the question it asks you, the files, the session.\n"
-        f"The project is in {folder}\n\n> {QUESTION}",
-    )
+    tell(cli.out, f"{BEGINNING}\nThe project is in {folder}")
     settings = cli.settings(FLAGS, ignore_file=True)
     with bound_settings(settings):
-        result = asyncio.run(_turn(cli, folder, session_id, says_yes=says_yes, is_slow=is_slow))
-    if not result["completed"]:
-        cli.out.error(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
-        return Exit.FAILED
-    hermes = typed_name(cli)
+        first = asyncio.run(_Play(cli, settings, folder, says_yes=says_yes, is_slow=is_slow).all_scenes())
+    _title(cli, "what is left")
     tell(
         cli.out,
-        f"\nThat was session {session_id}. Look at it, search all sessions, connect a model of your own, and go on:\n"
-        f"  {hermes} sessions show {session_id}\n"
-        f"  {hermes} sessions search discounted\n"
-        f"  {hermes} model\n"
-        f'  {hermes} chat --resume {session_id} -q "Which line did you change?"\n'
+        "Every step of it is kept. Look at it, search all sessions, and begin with a model of your own:\n"
+        f"  hermes sessions show {first}\n"
+        "  hermes sessions search discounted\n"
+        "  hermes model\n"
+        "  hermes\n"
         f"The folder {folder.name} can be deleted.",
     )
     return Exit.ANSWERED
 
 
-def tell(out: Output, text: str) -> None:
-    """Words of the demo itself, broken between words in a terminal; a command stays one line, to be copied."""
-    for line in text.split("\n"):
-        is_whole = not out.is_terminal or line.startswith("  ")
-        for row in [line] if is_whole else folded(line, columns_of(out)):
-            out.line(out.style(row, "bold") if line.startswith("> ") else row)
+def play_scene(cli: Cli, folder: Path, session_id: str, *, is_slow: bool) -> int:
+    """Run the scene that is killed, in this process."""
+    settings = cli.settings(FLAGS, ignore_file=True)
+    with bound_settings(settings):
+        asyncio.run(_Play(cli, settings, folder, says_yes=False, is_slow=is_slow).turn(scenes.LIST, session_id))
+    return Exit.ANSWERED
 
 
 def scratch_folder(cli: Cli, here: Path) -> Path:
@@ -177,36 +71,117 @@ def scratch_folder(cli: Cli, here: Path) -> Path:
     return folder
 
 
-async def _turn(cli: Cli, folder: Path, session_id: str, *, says_yes: bool, is_slow: bool) -> dict[str, object]:
-    screen = DemoScreen(cli.out)
-    agent = AIAgent(
-        model=recorded_model(is_slow=is_slow),
-        session_id=session_id,
-        enabled_toolsets=TOOLSETS,
-        cwd=str(folder),
-        platform="demo",
-        sink=screen,
-        approval_callback=_Answering(cli, says_yes=says_yes),
-    )
-    try:
-        return await agent.arun_conversation(QUESTION)
-    finally:
-        screen.close()
-        await agent.aclose()
+def _title(cli: Cli, text: str) -> None:
+    cli.out.line(f"\n{cli.out.style(f'── {text} ', 'bold')}")
+
+
+class _Play:
+    """One performance: where it is played, and how."""
+
+    def __init__(self, cli: Cli, settings: Settings, folder: Path, *, says_yes: bool, is_slow: bool) -> None:
+        self._cli = cli
+        self._settings = settings
+        self._folder = folder
+        self._says_yes = says_yes
+        self._is_slow = is_slow
+
+    async def all_scenes(self) -> str:
+        """Play all; the id of the first session."""
+        ids = RandomIds()
+        first, second = ids.session(), ids.session()
+        try:
+            await self.scene(scenes.BUG, first)
+            await self._killed(second)
+            await self.scene(scenes.RESUMED, second)
+            await self.scene(scenes.ESCAPE, ids.session())
+            await self.scene(scenes.CHILDREN, ids.session())
+            await self._changed_and_rewound(ids.session())
+        finally:
+            await shared.close()
+        await asyncio.to_thread(self._searched)
+        return first
+
+    async def scene(self, scene: Scene, session_id: str) -> None:
+        """One request, from its title to its answer."""
+        _title(self._cli, scene.title)
+        self._cli.out.line(f"{self._cli.out.style('>', 'cyan')} {scene.question}")
+        await self.turn(scene, session_id)
+
+    async def turn(self, scene: Scene, session_id: str) -> None:
+        """One real turn; `UserError` when it does not get to its end."""
+        screen = DemoScreen(self._cli.out)
+        agent = AIAgent(
+            model=recorded_model(scene.recording, scene.children, is_slow=self._is_slow),
+            session_id=session_id,
+            enabled_toolsets=list(scene.toolsets),
+            cwd=str(self._folder),
+            platform="demo",
+            sink=screen,
+            mcp_servers=scene.servers or None,
+            approval_callback=_Answering(self._cli, may_ask=scene.asks, says_yes=self._says_yes and scene.asks),
+        )
+        try:
+            result = await agent.arun_conversation(scene.question)
+        finally:
+            screen.close()
+            await agent.aclose()
+        if not result["completed"]:
+            raise UserError(f"the demo did not get to its end ({result['turn_exit_reason']}); see: hermes doctor")
+
+    async def _killed(self, session_id: str) -> None:
+        out = self._cli.out
+        _title(self._cli, scenes.LIST.title)
+        out.line(f"{out.style('>', 'cyan')} {scenes.LIST.question}")
+        out.flush()
+        have = await killed_turn(self._cli, self._folder, session_id, is_slow=self._is_slow)
+        out.line(
+            out.style(f"kill -9: the agent's process is gone, in the middle of its command ({have} lines).", "red")
+        )
+
+    async def _changed_and_rewound(self, session_id: str) -> None:
+        """A change, and the way back: what was said and what was changed, together."""
+        scene = scenes.stock_scene(self._folder)
+        await self.scene(scene, session_id)
+        if not scene.servers:
+            self._cli.out.told(scenes.NO_MCP)
+        _title(self._cli, "/rewind: that was not wanted")
+        start = SessionStart(
+            settings=self._settings, asked=AgentSettings(source="demo"), folder=str(self._folder), has_titles=False
+        )
+        async with Host() as host:
+            live = host.session(start, session_id)
+            await live.open()
+            rewind = SessionRewind(live)
+            point = (await rewind.points())[0]
+            done = await rewind.go(point, "both")
+            await live.close()
+        files = ", ".join(Path(path).name for path in point.files)
+        self._cli.out.line(f"{done.messages} messages are taken back, and {files} is as it was before them.")
+
+    def _searched(self) -> None:
+        """What `hermes sessions search` prints, as it prints it."""
+        from hermes.surfaces.cli.interactive.command_view import printed
+
+        _title(self._cli, "a search over all sessions: hermes sessions search discounted")
+        words = ("search", "discounted", "--limit", "3")
+        self._cli.out.write(printed(self._cli, self._cli.out, "sessions", words))
 
 
 class _Answering:
     """Asks the person at the terminal; without one, says what `--yes` says, and tells so."""
 
-    def __init__(self, cli: Cli, *, says_yes: bool) -> None:
+    def __init__(self, cli: Cli, *, may_ask: bool, says_yes: bool) -> None:
         self._cli = cli
+        self._may_ask = may_ask
         self._says_yes = says_yes
 
     def __call__(self, question: ApprovalQuestion) -> Answer:
-        if is_interactive() and not self._says_yes:
+        if self._may_ask and is_interactive() and not self._says_yes:
             text = question_words(question, question.cwd)
             return ask_on(self._cli.out.stderr, text, question.choices, ASK_TIMEOUT_S)
         words = "--yes says once" if self._says_yes else "there is no terminal to ask in, and nobody to ask means no"
+        if not self._may_ask:
+            words = "the demo says no"
         self._cli.out.line(
             f"? Hermes asks to use {question.tool}: {question.command}  ({question.description}): {words}"
         )

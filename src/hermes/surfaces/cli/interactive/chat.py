@@ -195,6 +195,7 @@ class Chat:
 
     def say(self, text: str, *styles: str) -> None:
         """Words of Hermes itself, broken between words where the terminal would break inside one."""
+        text = self.cli.out.typed(text)
         width = self.painter.width if self.cli.out.is_terminal else len(text)
         rows = [row for line in text.splitlines() for row in folded(line, max(1, width))]
         self.face.write("".join(f"{self.painter.style(row, *styles)}\n" for row in rows))

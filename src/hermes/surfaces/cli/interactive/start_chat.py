@@ -76,7 +76,7 @@ async def _converse(start: Start, session_id: str | None) -> int:
         chat = Chat(start, host, face)
         code = await talk(chat, face, start.wish, session_id)
     if await chat.live.exists():
-        face.write(f"Go on with: hermes --resume {chat.session_id}\n")
+        chat.say(f"Go on with: hermes --resume {chat.session_id}")
         face.flush()
     if face.is_gone:
         cli.out.abandon()
