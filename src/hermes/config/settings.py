@@ -53,7 +53,7 @@ class Settings:
     flags: Mapping[str, Any] = field(default_factory=dict)  # dotted key -> value, from the command line
     warnings: tuple[str, ...] = ()
     _made: dict[type[SectionBase], SectionBase] = field(default_factory=dict, repr=False, compare=False)
-    _found: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, kind: type[S]) -> S:
         """The section of this type: `settings.of(terminal.Section).timeout`."""
