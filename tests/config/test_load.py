@@ -282,3 +282,12 @@ def test_bound_settings_are_the_answer_inside_their_block(load: Load, home: Path
         assert load_settings(home, environ={}).get("agent.max_turns") == 90
     with bound_home(home):
         assert load_settings() is not settings
+
+
+def test_what_was_found_in_settings_is_not_taken_for_that_of_changed_ones(tmp_path: Path) -> None:
+    def named(settings: Settings) -> str:
+        return str(settings.get("model.default"))
+
+    first = load_settings(tmp_path, environ={}, flags={"model.default": "one"})
+    assert (first.once(named), first.once(named)) == ("one", "one")
+    assert first.with_flags({"model.default": "two"}).once(named) == "two"

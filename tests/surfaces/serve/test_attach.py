@@ -87,7 +87,7 @@ def test_a_question_waits_for_whoever_attaches_next(
         with hermes("attach", "--new", environ=screen, cwd=tmp_path) as one:
             one.wait_for("Ask something")
             one.type(f"Clean{ENTER}")
-            one.wait_for("rm -rf gone")
+            one.wait_for("rm -rf gone", "yes, once [o]")
             one.hang_up()
         listed = subprocess.run(
             [sys.executable, "-m", "hermes", "sessions", "list"],
