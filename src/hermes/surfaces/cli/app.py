@@ -24,16 +24,6 @@ Examples:
 More: hermes help topics"""
 
 
-# What people type for what another program does.
-ELSEWHERE = {
-    **dict.fromkeys(
-        ("update", "upgrade"),
-        " In its checkout: git pull; the next start brings the environment up to date. More: hermes help update",
-    ),
-    "uninstall": " Delete the checkout and HERMES_HOME (~/.hermes): nothing is anywhere else.",
-}
-
-
 class Menu(click.Group):
     """A group that suggests the right spelling; a mistake never runs something else instead."""
 
@@ -47,6 +37,8 @@ class Menu(click.Group):
             near = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=0.5)
             hint = f" Did you mean: {ctx.command_path} {near[0]}" if near else ""
             if ctx.parent is None:
+                from hermes.surfaces.cli.words_elsewhere import ELSEWHERE
+
                 hint = ELSEWHERE.get(name, hint)
             if " " in name:  # nobody calls a command that
                 hint = f' To ask that: hermes chat -q "{name}"'

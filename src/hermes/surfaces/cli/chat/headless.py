@@ -277,11 +277,7 @@ def _tell(cli: Cli, wish: Wish, listener: _Listener, result: dict[str, Any]) -> 
         return code
     text = str(result.get("final_response") or "").strip()
     if text and text != EMPTY and code is not Exit.MISFIT:  # a program must not take it for what it asked for
-        if "output" in result:
-            from hermes.surfaces.cli.chat.output_schema import told  # see above
-
-            text = told(result)
-        elif cli.out.is_terminal:
+        if cli.out.is_terminal and "output" not in result:
             from hermes.surfaces.cli.chat.words_for_person import drawn  # in a pipe it stays as it is
 
             text = drawn(cli, text).rstrip("\n")

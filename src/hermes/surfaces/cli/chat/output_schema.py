@@ -5,7 +5,7 @@ No provider's own form is used: it differs from one to the next, and none of the
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,15 @@ class OutputSchema:
     async def asked_until_it_fits(
         self, result: dict[str, Any], ask: Callable[[str], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
-        """`result` with the checked value as `output`, or with `misfit`: why there is none after the last try."""
+        """`result` with the checked value as `output` and in its words, or with `misfit`: why the last try is none."""
         for left in range(MORE_TRIES, -1, -1):
             if exit_code(result) is not Exit.ANSWERED:
                 return result
             text = str(result.get("final_response") or "")
             why = self.misfit(text)
             if not why:
-                return {**result, "output": parsed(text)}
+                value = parsed(text)
+                return {**result, "output": value, "final_response": json.dumps(value, ensure_ascii=False)}
             if left:
                 result = await ask(f"That answer does not fit the schema: {why}. Answer again with the JSON alone.")
         return {**result, "misfit": why}
@@ -77,11 +78,6 @@ def parsed(text: str) -> Any:
     """The JSON of an answer, also where a fence stands around it."""
     fenced = _FENCED.match(text.strip())
     return json.loads(fenced[1] if fenced else text, parse_constant=_refuse)
-
-
-def told(result: Mapping[str, Any]) -> str:
-    """The checked value on one line, for a program."""
-    return json.dumps(result["output"], ensure_ascii=False)
 
 
 def _refuse(name: str) -> Any:
