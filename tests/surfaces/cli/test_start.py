@@ -72,7 +72,6 @@ def test_every_command_has_help_and_a_one_line_summary(run: Run, name: str) -> N
     ("words", "told"),
     [
         (["confg"], "There is no command 'confg'. Did you mean: hermes config"),
-        (["update"], "There is no command 'update'. In its checkout: git pull"),
         (["config", "shwo"], "There is no command 'shwo'. Did you mean: hermes config show"),
         (["help", "exitcodes"], "Did you mean: hermes help exit-codes"),
         (["config", "get"], "Missing argument 'KEY'"),
