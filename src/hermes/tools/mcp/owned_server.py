@@ -82,6 +82,7 @@ class OwnedServer:
         if self.config.trouble:
             raise ToolError(self._not_connected(self.config.trouble))
         self.begin()
+        self._used_at = asyncio.get_running_loop().time()
         if self._link is not None and not self._link.signals.ended.is_set():
             return self._link
         outcome: asyncio.Future[ServerLink] = asyncio.get_running_loop().create_future()
@@ -221,7 +222,7 @@ class OwnedServer:
                 if self.requests.clock.calls:
                     pinged = self._used_at = loop.time()  # a server at work has no time for questions
                 elif self.config.is_local and any(limit <= loop.time() for limit in limits[1:]):
-                    self._rests = True
+                    self._rests, self._link = True, None  # who calls while it ends waits for the next one
                     return
                 else:
                     await _ping(link)
