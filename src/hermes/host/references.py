@@ -104,7 +104,7 @@ def _file(given: str, around: Surroundings) -> str:
 def _url(given: str, around: Surroundings) -> str:
     """A page as `web_extract` shows it: the same rules for addresses, the same approval."""
     given = given.rstrip(".,;:!?")
-    said = _asked("web_extract", urls=[given], char_limit=MOST_CHARS)
+    said = _asked("web_extract", given, urls=[given], char_limit=MOST_CHARS)
     page = (said.get("results") or [{}])[0]
     if said.get("error") or page.get("error"):
         raise UserError(f"@url:{given} cannot be opened: {page.get('error') or said['error']}")
@@ -115,13 +115,13 @@ def _skill(given: str, around: Surroundings) -> str:
     return around.skill(given)
 
 
-def _asked(tool: str, **args: Any) -> dict[str, Any]:
-    """What a tool says, in a workplace of its own that is gone afterwards."""
+def _asked(tool: str, words: str | None = None, /, **args: Any) -> dict[str, Any]:
+    """What a tool says, in a workplace of its own that is gone afterwards; `words` are the person's own."""
     from hermes.model_tools import close_task, handle_function_call  # paid by whoever refers to something
 
     task = f"reference-{secrets.token_hex(4)}"
     try:
-        said: dict[str, Any] = json.loads(handle_function_call(tool, args, task_id=task))
+        said: dict[str, Any] = json.loads(handle_function_call(tool, args, task_id=task, user_task=words))
         return said
     finally:
         close_task(task)

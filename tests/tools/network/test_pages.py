@@ -71,3 +71,10 @@ async def test_a_name_is_not_looked_up_before_its_host_is_granted() -> None:
     with pytest.raises(Refused, match="no"):
         await gated_fetcher(context(gate), "web_extract", FetchLimits()).fetch("http://words.known-nowhere.invalid/")
     assert [action.text for action in gate.asked] == ["words.known-nowhere.invalid:80"]
+
+
+async def test_nobody_is_asked_about_an_address_that_is_refused_anyway() -> None:
+    gate = FixedGate(allowed=True)
+    with pytest.raises(Refused, match="not public"):
+        await gated_fetcher(context(gate), "web_extract", FetchLimits()).fetch("http://0x7f000001/admin")
+    assert gate.asked == []

@@ -93,8 +93,11 @@ class Fetcher:
 
     async def _ask(self, url: str) -> None:
         if self.ask_host is not None:
-            _, host, port = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())
-            await self.ask_host(url, host, port)
+            place = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())
+            known = web_addresses.numeric(place[1])
+            if known:  # nobody is asked about what would be refused after a yes
+                web_addresses.check_addresses(url, place, [known], self.rules)
+            await self.ask_host(url, place[1], place[2])
 
     async def _checked(self, url: str, *, is_fetched_here: bool = True) -> web_addresses.FetchTarget:
         place = web_addresses.check_url(url, self.rules, web_addresses.own_secrets())
