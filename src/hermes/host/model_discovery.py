@@ -93,8 +93,8 @@ async def _install(watcher: SetupWatcher, launcher: str) -> None:
     importlib.invalidate_caches()  # the engine was not there when the folder was last read
 
 
-CONNECT_S = 0.25
-LOOK_S = 2.0
+CONNECT_S = 1.0  # a closed port of this machine says no at once; a busy machine takes its time to say yes
+LOOK_S = 5.0
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 NOTHING_FOUND = "no model is configured, no known key is set, no local server answers"
 

