@@ -48,6 +48,10 @@ PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
     "hermes.host.host": ("Live sessions for surfaces: [The host](host.md).", ("Host",)),
     "hermes.host.hosted_session": ("What one is opened with.", ("SessionStart",)),
     "hermes.host.agent_settings": ("What it asks of its agent.", ("AgentSettings",)),
+    "hermes.host.events": (
+        "What its listeners are told beside the events of `hermes.types`.",
+        ("LiveEvent", "TurnEnded"),
+    ),
     "hermes.state": ("Sessions, and the store under them: [Sessions](sessions.md).", ALL),
     "hermes.context": ("How long conversations are kept within the window: [Long conversations](context.md).", ALL),
     "hermes.context.memory.provider": (
