@@ -1,10 +1,12 @@
 """acpx, a client that others wrote: sessions, permissions, cancel and load through the real command."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ class Acpx:
         found = shutil.which("acpx", path=os.environ.get("HERMES_TEST_ACP_CLIENT", ""))
         if found is None or shutil.which("node") is None:
             pytest.skip("acpx is not installed; scripts/install-acp-client installs it where npm is")
-        self._words = [found, "--agent", AGENT, "--format", "json", "--ttl", "1"]
+        self._words = [found, "--agent", AGENT, "--format", "json", "--ttl", "60"]
         self.folder = folder
         self._environ = environ
 
@@ -57,10 +59,13 @@ class Acpx:
         return [json.loads(line) for line in out.splitlines()]
 
     def left_alone(self) -> None:
-        """Wait until nothing of it runs: the next command starts the agent anew."""
-        (status,) = self.run("status")
-        if psutil.pid_exists(int(status.get("pid") or 0)):
-            psutil.Process(status["pid"]).wait(LIMIT_S)
+        """End what it keeps beside its commands: the next command starts the agent anew."""
+        for lock in Path(self._environ["HOME"], ".acpx", "queues").glob("*.lock"):
+            with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):  # it is on its way out already
+                beside = psutil.Process(json.loads(lock.read_text())["pid"])
+                beside.terminate()
+                beside.wait(LIMIT_S)
+            lock.unlink(missing_ok=True)  # a stale one makes its next command give up
 
 
 @pytest.fixture
@@ -69,12 +74,15 @@ def acpx(tmp_path: Path) -> Iterator[Acpx]:
     home.mkdir(mode=0o700)
     project.mkdir()
     (project / "note.txt").write_text("old words\n")
-    with ServerThread(answering(TURNS)) as server:
+    # Its sockets lie below HOME, and the path of a socket has at most 107 bytes.
+    with ServerThread(answering(TURNS)) as server, tempfile.TemporaryDirectory(prefix="acpx-") as short:
         set_key(home, "model.default", "scripted")
         set_key(home, "model.base_url", server.base_url)
         keep = {name: os.environ[name] for name in ("PATH", "LANG", "HERMES_CHECK_RUN") if name in os.environ}
-        paths = {"HOME": tmp_path, "HERMES_HOME": home, "PYTHONPATH": Path(__file__).parents[3] / "src"}
-        yield Acpx(project, keep | {name: str(path) for name, path in paths.items()})
+        paths = {"HOME": short, "HERMES_HOME": home, "PYTHONPATH": Path(__file__).parents[3] / "src"}
+        client = Acpx(project, keep | {name: str(path) for name, path in paths.items()})
+        yield client
+        client.left_alone()
 
 
 def methods(frames: list[dict[str, Any]]) -> list[str]:
@@ -115,11 +123,12 @@ def test_a_session_is_loaded_by_another_process_of_the_client_and_takes_a_cancel
             frames.append(json.loads(line))
             if updates(frames[-1:], "tool_call") and "sleep" in line:
                 break
+        else:
+            pytest.fail(f"nothing sleeps: {frames[-3:]}")
         assert acpx.run("cancel")
         frames += [json.loads(line) for line in asleep.stdout]
-        assert asleep.wait(LIMIT_S) == 0
+        assert asleep.wait(LIMIT_S) == 0, frames[-3:]
     assert frames[-1]["result"]["stopReason"] == "cancelled"
     assert "session/load" in methods(frames)
     last = acpx.run("prompt", "List again")
     assert last[-1]["result"]["stopReason"] == "end_turn"
-    acpx.left_alone()
