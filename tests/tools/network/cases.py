@@ -103,7 +103,9 @@ async def a_host_that_a_rule_names_is_reached_without_a_question(tmp_path: Path)
 
 async def any_port_is_reached_by_name_and_stays_free_for_a_server(tmp_path: Path) -> None:
     serve = (
-        "import socket, sys; s = socket.create_server(('0.0.0.0', int(sys.argv[1])))\n"
+        "import socket, sys, time\nfor n in range(50):\n"
+        "    try: s = socket.create_server(('0.0.0.0', int(sys.argv[1]))); break\n"
+        "    except OSError: time.sleep(0.02)\n"  # until nobody else comes to the listener of the last connection
         "print('listens'); s.settimeout(9); c, _ = s.accept(); c.sendall(b'own'); c.close()\n"
     )
     with server() as port:
@@ -117,7 +119,8 @@ async def any_port_is_reached_by_name_and_stays_free_for_a_server(tmp_path: Path
             result = await made.execute(f"curl -sS -m 9 http://api.test:{other}/", ALLOWED, TurnScope())
             assert f"api.test:{other} could not be reached" in result.notes[0]
             both = (
-                f"python3 -u serve.py {other} > out & until grep -qs listens out; do sleep 0.05; done; "
+                f"python3 -u serve.py {other} > out & "
+                "for i in $(seq 200); do grep -qs listens out && break; sleep 0.05; done; "
                 f"curl -s -m 3 http://api.test:{other}/; cat </dev/tcp/127.0.0.1/{other}"
             )
             result = await made.execute(both, ALLOWED, TurnScope())

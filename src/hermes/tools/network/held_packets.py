@@ -21,7 +21,7 @@ _MOST_SENT = 4096
 _LARGEST = 2048
 _SYN, _RST, _ACK = 0x02, 0x04, 0x10
 # A listener that is closed refuses whoever came in that very moment, so it is closed when nobody has come for a while.
-IDLE_S = 0.1
+IDLE_S = 0.02
 
 
 class Begun(NamedTuple):
