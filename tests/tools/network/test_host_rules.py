@@ -28,7 +28,9 @@ def test_an_entry_names_a_host(entry: str, rule: HostRule) -> None:
     assert read_rule(entry) == rule
 
 
-@pytest.mark.parametrize("entry", ["", "*", "**", "*.*", "**:443", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"])
+@pytest.mark.parametrize(
+    "entry", ["", "*", "**", "*.*", "**:443", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"]
+)
 def test_what_is_no_host_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="is no host"):
         read_rule(entry)
