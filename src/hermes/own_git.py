@@ -38,7 +38,7 @@ _KEPT = ("GIT_CONFIG", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYST
 _INTO_NO_SUBMODULE = ("--ignore-submodules=dirty",)
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", *_INTO_NO_SUBMODULE)
 _PLAIN = {"diff": _PLAIN_DIFF, "log": _PLAIN_DIFF, "status": _INTO_NO_SUBMODULE}
-_FILTERING = frozenset({"diff", "status", "reset", "worktree"})
+_FILTERING = frozenset({"diff", "merge", "reset", "status", "worktree"})
 _FILTER = re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from hermes import AIAgent
 from hermes.errors import OutputError, ProviderError, UserError
-from hermes.runtime.output_schema import OutputSchema
+from hermes.runtime.output_schema import OutputSchema, Unfit
 from hermes.state import SessionDB
 from hermes.testing import Reply, ScriptedModel, calls, fault, says
 from hermes.testing.fakes import MemorySink
@@ -205,6 +205,20 @@ def test_what_is_no_schema_is_refused_before_anything_is_asked(make: MakeAgent, 
 def test_hostile_answers_are_misfits_and_nothing_worse(text: str) -> None:
     with pytest.raises(ValueError, match="JSON"):
         OutputSchema.of(PERSON).read(text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "why"),
+    [
+        ({"items": {"$ref": "#"}}, "[" * 900 + "]" * 900, "nested too deeply"),
+        ({"items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "[" + "{}," * 1_000_000 + "1]", "anyOf"),
+        ({"type": "string"}, "```\n" + " " * 1_000_000 + "x", "not JSON"),
+    ],
+    ids=["deep", "a million faults", "a block of blanks without an end"],
+)
+def test_answers_that_are_laborious_to_check_are_misfits_at_once(schema: Any, text: str, why: str) -> None:
+    with pytest.raises(Unfit, match=why):
+        OutputSchema.of(schema).read(text)
 
 
 # -- a provider that holds answers to a schema by itself -------------------------------------------------------------

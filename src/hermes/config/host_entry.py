@@ -16,7 +16,8 @@ def read_host(entry: str) -> tuple[str, int]:
     `ConfigError` for what is none of these.
     """
     host, port = _split(plain_name(entry.strip()))
-    if not 0 <= port <= _MOST_PORT or not (_is_network(host) or is_host_name(host.replace("*", "x"))) or host == "*":
+    is_any = not host.strip("*.")  # it names nothing
+    if not 0 <= port <= _MOST_PORT or not (_is_network(host) or is_host_name(host.replace("*", "x"))) or is_any:
         raise ConfigError(
             f"{entry!r} is no host; write a name (example.org), all below one (*.example.org), an address or a "
             "network, each with or without :PORT"

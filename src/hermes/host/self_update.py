@@ -50,7 +50,7 @@ class CloneUpdate:
         if not remote:
             raise UserError(f"the branch {branch!r} of {self._root} follows no other, so there is nothing to fetch")
         fetcher = self._git._replace(fetches=True)
-        fetched = await self._run(fetcher, "fetch", "--quiet", remote)
+        fetched = await self._run(fetcher, "fetch", "--quiet", "--upload-pack=git-upload-pack", "--", remote)
         if fetched.code != 0:
             raise UserError(f"git could not fetch ({fetched.complaint}); by hand: git -C {self._root} pull --ff-only")
         old, new = [(await self._must("rev-parse", name)).strip() for name in ("HEAD", "@{upstream}")]

@@ -7,14 +7,13 @@ only where nothing they have cached would be lost by it (`want_data`); the check
 
 import re
 from collections.abc import Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hermes.errors import UserError
 from hermes.runtime.outcome import Ending
-from hermes.tools.calling.validation import CallRefused, compile_schema, error_sentence
+from hermes.tools.calling.validation import CallRefused, compile_schema, misfits
 from hermes.types import JsonObject, PrefixBroken, StatusChanged
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ MISMATCH = "output_mismatch"  # the exit reason of a turn whose answer does not 
 MAX_SCHEMA_CHARS = 200_000
 _SHOWN_PROBLEMS = 10
 _SHOWN_ANSWER = 4_000
-_FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)  # JSON takes blanks at its end
 KINDS = "a JSON Schema (a dict), or a class: a msgspec Struct, a dataclass, a TypedDict or a pydantic model"
 
 
@@ -68,9 +67,8 @@ class OutputSchema:
     def read(self, text: str) -> Any:
         """What `text` says, as an instance of the class where one was given; `Unfit` tells what is wrong."""
         value = _json_in(text)
-        if not self._validator.is_valid(value):
-            found = islice(self._validator.iter_errors(value), _SHOWN_PROBLEMS)
-            raise Unfit(*dict.fromkeys(error_sentence(error) for error in found))
+        if found := misfits(self._validator, value, _SHOWN_PROBLEMS):
+            raise Unfit(*found)
         if self._kind is None:
             return value
         try:

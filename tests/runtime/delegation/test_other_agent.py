@@ -1,5 +1,6 @@
 """A child that is another agent's program: the gate decides on it, and what it says is the child's report."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,13 +172,33 @@ async def test_a_rule_that_sends_the_program_outside_is_a_yes(
     store: Any, tmp_path: Path, other_home: Path, sandbox: str
 ) -> None:
     config = other_home / "config.yaml"  # of both, here
-    rule = f"approvals: {{rules: [{{command: '{Path(sys.executable).name} *', action: allow, outside: true}}]}}\n"
+    rule = f"approvals: {{rules: [{{command: '{sys.executable} *', action: allow, outside: true}}]}}\n"
     config.write_text(f"{config.read_text()}{rule}terminal: {{sandbox: {sandbox}}}\n")
     asked = {"goal": "Theirs.", "acp_command": sys.executable, "acp_args": list(HERMES)}
     agent = parent(store, tmp_path, asked)
     (one,) = results(await agent.arun_conversation("Go."))
     await agent.aclose()
     assert "I was asked" in one["summary"]
+
+
+async def test_a_rule_for_a_name_starts_no_program_of_that_name_in_the_workspace(
+    store: Any, tmp_path: Path, other_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session can put one there, also into a folder of PATH."""
+    config = other_home / "config.yaml"  # of both, here
+    rule = "approvals: {rules: [{command: 'other-agent', action: allow, outside: true}]}\n"
+    config.write_text(f"{config.read_text()}{rule}terminal: {{sandbox: off}}\n")
+    program, mark = tmp_path / "bin/other-agent", tmp_path / "mark"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for word, why in (("other-agent", "no such program"), ("bin/other-agent", "was not started")):
+        agent = parent(store, tmp_path, {"goal": "Theirs.", "acp_command": word})
+        done = await agent.arun_conversation("Go.")
+        await agent.aclose()
+        assert why in str(answer(done))
+    assert not mark.exists()
 
 
 async def test_a_program_that_cannot_be_started_fails_its_task_alone(store: Any, tmp_path: Path) -> None:

@@ -137,6 +137,20 @@ def test_hooks_of_the_clone_do_not_run(clone: Clone, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("key", ["filter.x.smudge", "filter.x.process", "remote.origin.uploadpack"])
+def test_programs_that_settings_of_the_clone_name_do_not_run(clone: Clone, tmp_path: Path, key: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\nexit 1\n")
+    program.chmod(0o755)
+    git(clone.root, "config", key, str(program))
+    (clone.upstream / ".gitattributes").write_text("new filter=x\n")
+    (clone.upstream / "new").write_text("x")
+    after = clone.commit("add a file")
+    done = clone.hermes("update")
+    assert not (tmp_path / "ran").exists()
+    assert (done.returncode, clone.head) == (0, after), done.stderr
+
+
 @pytest.mark.parametrize("state", ["no clone", "no branch", "no upstream", "gone upstream"])
 def test_what_cannot_be_updated_says_what_to_do(clone: Clone, run: Run, tmp_path: Path, state: str) -> None:
     if state == "no clone":

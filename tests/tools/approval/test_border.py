@@ -125,9 +125,16 @@ async def test_a_rule_sends_outside_what_it_covers_whole() -> None:
         rules=(
             PolicyRule(action="allow", command="docker *", outside=True),
             PolicyRule(action="allow", command="sudo apt *", outside=True),
+            PolicyRule(action="allow", command="/opt/tool/bin/tool *", outside=True),
         )
     )
-    for command in ("docker ps", "docker ps && docker images", "sudo apt install -y jq"):
+    for command in (
+        "docker ps",
+        "docker ps && docker images",
+        "docker run -e A=b -v x:y image",
+        "sudo apt install -y jq",
+        "/opt/tool/bin/tool x",
+    ):
         decision = await room("full", policy=policy, alone=True).run(command)
         assert (decision.allowed, decision.outside) == (True, True), command
     for command in (
@@ -136,6 +143,17 @@ async def test_a_rule_sends_outside_what_it_covers_whole() -> None:
         "docker ps && make",
         "docker ps $(x)",
         "docker ps > ~/.bashrc",
+        "./docker ps",
+        "/work/app/bin/docker ps",
+        "sudo ./apt install x",
+        "./sudo apt install x",
+        "tool x",
+        "bin/tool x",
+        "PATH=$PWD/bin:$PATH docker ps",
+        "export PATH=bin; docker ps",
+        "declare -x LD_PRELOAD=./x.so && docker ps",
+        "DOCKER_CONFIG=bin docker ps",
+        "for PATH in bin; do docker ps; done",
     ):
         decision = await room("full", policy=policy, alone=True).run(command)
         assert decision.outside is False, command

@@ -9,8 +9,10 @@ from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
 from hermes.tools.approval.decide import REFUSED
 from hermes.tools.approval.gate import ApprovalGate, Ask, DiskView
-from hermes.tools.approval.policy import Grant, Policy
+from hermes.tools.approval.policy import Grant, Policy, PolicyRule
 from hermes.tools.approval.question import Answer, ApprovalQuestion
+from hermes.tools.network.ask_host import NetworkCall
+from hermes.tools.network.wish import HostWish
 
 
 class MemoryGrants:
@@ -246,3 +248,22 @@ async def test_a_task_yes_ends_when_the_script_file_changes() -> None:
     assert [(await gate.decide(action, TurnScope())).allowed for _ in range(2)] == [True, True]
     bodies["/work/app/x.sh"] = b"rm -rf ~/documents\n"
     assert not (await gate.decide(action, TurnScope())).allowed
+
+
+@pytest.mark.parametrize("host", ["away.test", "*.test", "away.test:443"])
+async def test_a_rule_that_denies_a_host_denies_a_connection_to_it(host: str) -> None:
+    room = Room("always", policy=Policy(rules=(PolicyRule(action="deny", hosts=(host,)),)))
+    call = NetworkCall(room.gate, Action(kind="command", tool="terminal", text="make", cwd="/work/app"), TurnScope())
+    assert not (await call.ask(HostWish(host="away.test", port=443))).allowed
+    assert room.asked == []
+
+
+async def test_programs_of_the_model_do_not_ask_for_hosts_in_the_name_of_a_person() -> None:
+    """What runs in the background meanwhile would have the person's yes to every host."""
+    room, calls, scope = Room("deny"), list[NetworkCall](), TurnScope()
+    gate = replace(room.gate, on_call=lambda gate, action, scope: calls.append(NetworkCall(gate, action, scope)))
+    await gate.decide(Action(kind="command", tool="terminal", text="./server &", cwd="/work/app"), scope)
+    await gate.decide(Action(kind="command", tool="terminal", text="make", cwd="/work/app", route="person"), scope)
+    answer = await calls[-1].ask(HostWish(host="away.test", port=443))
+    assert not answer.allowed
+    assert [question.action.text for question in room.asked] == ["away.test:443"]

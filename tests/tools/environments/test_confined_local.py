@@ -224,6 +224,23 @@ async def test_what_a_sandboxed_command_leaves_does_not_act_outside(
 
 
 @needs_bwrap
+async def test_a_program_that_a_command_put_on_path_runs_outside_only_when_it_is_typed(
+    supervisor: ProcessSupervisor, place: Place
+) -> None:
+    folder, mark = place.work / ".venv/bin", place.root / "elsewhere" / "mark"
+    folder.mkdir(parents=True)
+    env = {"PATH": f"{folder}:{PATH}", "HOME": str(place.home), "LANG": "C.UTF-8"}
+    environment = LocalEnvironment(supervisor, str(place.work), LocalOptions(env=env, border=place.border()))
+    made = await run(environment, f"printf '#!/bin/sh\ntouch {mark}' > {folder}/sudo; chmod +x {folder}/sudo; sudo")
+    assert "Read-only file system" in made.output
+    for rule, is_run in (("docker", False), ("person", True)):
+        decision = Decision(allowed=True, rule=rule)
+        await environment.execute_outside("sudo --version", decision, TurnScope(), cwd=str(place.work))
+        assert mark.exists() is is_run
+    await environment.close()
+
+
+@needs_bwrap
 async def test_a_search_says_that_the_sandbox_hides_a_folder(supervisor: ProcessSupervisor, place: Place) -> None:
     environment = make(supervisor, place)
     room = Room(environment, supervisor, place.root)

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes.confinement.policy import Confinement
 from hermes.errors import ConfigError
 from hermes.tools.network.host_rules import HostRule, HostRules, read_rule, read_rules
 from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
-from hermes.tools.network.start_hosts import start_hosts
+from hermes.tools.network.open_network import wishes_of
+from hermes.tools.network.start_hosts import index_hosts, remote_hosts
 from hermes.tools.network.wish import meant_to_send
 
 
@@ -26,7 +28,9 @@ def test_an_entry_names_a_host(entry: str, rule: HostRule) -> None:
     assert read_rule(entry) == rule
 
 
-@pytest.mark.parametrize("entry", ["", "*", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"])
+@pytest.mark.parametrize(
+    "entry", ["", "*", "**", "*.*", "**:443", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"]
+)
 def test_what_is_no_host_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="is no host"):
         read_rule(entry)
@@ -68,13 +72,19 @@ def test_remotes_and_indexes_of_the_person_pass_and_those_of_the_workspace_do_no
     (home / ".config/pip/pip.conf").write_text(
         "[global]\nindex-url = http://index.test:3141/simple\n# http://no.test/\n"
     )
-    found = start_hosts(str(work), str(home), {"GOPROXY": "https://go.test,direct"})
-    assert {(rule.host, rule.port) for rule in found} == {
-        ("git.test", 443),
-        ("forge.test", 22),
-        ("index.test", 3141),
-        ("go.test", 443),
-    }
+    assert [(rule.host, rule.port) for rule in remote_hosts(str(work))] == [("git.test", 443), ("forge.test", 22)]
+    found = index_hosts(str(home), {"GOPROXY": "https://go.test,direct"})
+    assert {(rule.host, rule.port) for rule in found} == {("index.test", 3141), ("go.test", 443)}
+
+
+@pytest.mark.parametrize("url", ["https://**/x", "https://*.*/x", "https://*.com/x", "http://127.0.0.1:5432/x"])
+def test_a_remote_grants_neither_many_hosts_nor_a_port_of_this_machine(tmp_path: Path, url: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+    confined = Confinement(level="full", rules=(), workspace=str(tmp_path), home=str(tmp_path / "home"))
+    wishes = wishes_of((), (), confined, {"PIP_INDEX_URL": "http://127.0.0.1:3141/simple"})
+    assert wishes.local_ports == (3141,)
+    assert not wishes.rules.passes("elsewhere.com", 443)
 
 
 def test_a_name_keeps_its_address_and_there_is_an_end_of_them() -> None:

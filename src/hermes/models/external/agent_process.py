@@ -15,6 +15,7 @@ from msgspec import DecodeError, Struct, json
 from hermes.confinement.outside import outside
 from hermes.errors import ProviderError, ProviderReason, ToolError
 from hermes.models.endpoint import Endpoint
+from hermes.programs import split_path
 from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 from hermes.types import JsonObject
 
@@ -127,10 +128,13 @@ class AgentProcess:
 
     def _spec(self) -> SpawnSpec:
         is_own = self._program.decision.is_own
+        environ = dict(os.environ)  # it signs in with what is the person's own
+        if not is_own:  # the name is a model's, and so may be a program of that name in the workspace
+            environ["PATH"] = split_path(environ, self._program.cwd).own
         return SpawnSpec(
             argv=self._program.argv,
             cwd=self._program.cwd,
-            env=dict(os.environ),  # it signs in with what is the person's own
+            env=environ,
             owner="external agent",
             merge_stderr=False,
             keep_stdin=True,

@@ -130,6 +130,7 @@ def _told(run: AnalysisRun, command: str, normalised: str) -> effects_model.Anal
         effects=tuple(dict.fromkeys(run.effects)),
         unknown=tuple(run.unknowns),
         scripts=tuple(dict.fromkeys(run.scripts)),
+        assigns=run.assigns,
     )
 
 

@@ -32,6 +32,7 @@ def bind(
     is_list: bool = False,
 ) -> None:
     """Assign a variable as the script does: `name`, `name+`, `name[index]`, `name=([key]=value)`."""
+    run.assigns = True
     name, bracket, index = target.rstrip("+").partition("[")
     known = scope.variables.get(name, ())
     if bracket:

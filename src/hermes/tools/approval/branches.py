@@ -147,6 +147,7 @@ class Branches(Phrases, ABC):
         outputs = []
         ways = [moment(scope, self.run)] if not values or any(map(is_open, values)) else []
         for value in distinct:
+            self.run.assigns = True
             scope.put(name, (value,))
             outputs.append(self.statement(body, scope, stdin))
             ways.append(moment(scope, self.run))

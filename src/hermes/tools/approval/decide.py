@@ -165,6 +165,8 @@ def rules_outside(analysis: Analysis, policy: Policy, tool: str) -> str:
         return ""
     if any(">" in effect.detail and effect.paths for effect in analysis.effects):
         return ""  # the rule names a program; what the shell writes beside it would be written outside, too
+    if analysis.assigns:
+        return ""  # PATH, LD_PRELOAD and their like lead to other programs, which commands inside may have made
     rules = [rule for rule in policy.rules if rule.outside and fnmatch(tool, rule.tool)]
     used: list[str] = []
     for command in analysis.commands:
@@ -177,13 +179,26 @@ def rules_outside(analysis: Analysis, policy: Policy, tool: str) -> str:
 
 def _rule_sends(rule: PolicyRule, command: SimpleCommand, analysis: Analysis) -> bool:
     """`sudo apt *` sends what sudo starts along with it."""
-    if words_match(rule.command, command):
+    if _is_named(rule, command):
         return effects_within(rule, analysis.effects)
-    return bool(command.via) and any(
-        words_match(rule.command, outer) and outer.argv[-len(command.argv) :] == command.argv
-        for outer in analysis.commands
-        if outer is not command
+    return (
+        bool(command.via)
+        and "/" not in command.argv[0]
+        and any(
+            _is_named(rule, outer) and outer.argv[-len(command.argv) :] == command.argv
+            for outer in analysis.commands
+            if outer is not command
+        )
     )
+
+
+def _is_named(rule: PolicyRule, command: SimpleCommand) -> bool:
+    """Whether a rule means this very program: one of that name in some folder may be anybody's."""
+    program, _, rest = rule.command.partition(" ")
+    if "/" not in program:
+        return "/" not in command.argv[0] and words_match(rule.command, command)
+    is_it = command.argv[0] == program
+    return is_it and words_match(f"{program.rsplit('/', 1)[-1]} {rest}".strip(), command)
 
 
 def _allowed_by_rules(analysis: Analysis, dangers: Sequence[Effect], policy: Policy, context: Context) -> str:

@@ -59,6 +59,7 @@ class Analysis(Struct, frozen=True):
     effects: tuple[Effect, ...]
     unknown: tuple[str, ...]
     scripts: tuple[str, ...] = ()  # script files the command would run
+    assigns: bool = False  # it gives variables values, which may decide what its programs are and do
 
     @property
     def severity(self) -> Severity:

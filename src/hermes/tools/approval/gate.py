@@ -170,7 +170,8 @@ class ApprovalGate:
                     await self.grants.use_once(grant)
         self._remember(question, decision)
         await self.record(question, decision)
-        if decision.allowed and self.on_call is not None and action.kind in ("command", "code"):
+        is_models = action.kind in ("command", "code") and action.route != "person"  # whose word opens every host
+        if decision.allowed and self.on_call is not None and is_models:
             self.on_call(self, action, scope)
         return SettledQuestion(question, decision)
 

@@ -96,7 +96,7 @@ def rule_matches(rule: PolicyRule, analysis: Analysis, *, tool: str) -> bool:
         return False
     if rule.paths and not any(_any_glob(path, rule.paths) for path in analysis.paths):
         return False
-    return not rule.hosts or any(_any_glob(host, rule.hosts) for host in analysis.hosts)
+    return not rule.hosts or any(_any_glob(name, rule.hosts) for host in analysis.hosts for name in _spellings(host))
 
 
 def _covers(rule: PolicyRule, analysis: Analysis) -> bool:
@@ -124,6 +124,12 @@ def words_match(pattern: str, command: SimpleCommand) -> bool:
     if len(wanted) > len(have) and wanted[len(have) :] != ["*"]:
         return False
     return all(fnmatchcase(word, glob) for word, glob in zip(have, wanted, strict=False))
+
+
+def _spellings(host: str) -> tuple[str, ...]:
+    """A host, and the same without its port, as rules name it."""
+    name, colon, port = host.rpartition(":")
+    return (host, name.strip("[]")) if colon and port.isdecimal() else (host,)
 
 
 def _any_glob(text: str, globs: Sequence[str]) -> bool:

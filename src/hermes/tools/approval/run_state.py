@@ -151,6 +151,7 @@ class AnalysisRun:
         self.executables: set[str] = set()
         self.cloned: list[str] = []  # folders that the script itself downloads
         self.lifted: list[str] = []
+        self.assigns = False  # whether it gives a variable a value
         self.traps: list[tuple[str, Scope]] = []  # what runs at the end, with the values of then
         self.substituted: frozenset[str] = frozenset()  # labels that command substitutions brought into the words
         self.script: Callable[[str, Scope, CommandOutput, tuple[str, ...]], CommandOutput]  # follows a text

@@ -19,6 +19,7 @@ MAX_ARGUMENT_CHARS = 8_000_000
 _SHOWN_ERRORS = 3
 _SHOWN_CHARS = 300
 _SHOWN_NAMES = 100
+_MANY_BYTES = 64 << 10
 _LITERALS = ("true", "false", "null")
 _MAX_DEPTH = 64
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})  # schemas by name
@@ -144,10 +145,10 @@ class Validator:
             args = {**self._defaults, **args}
         as_wanted = not args or all(type(value) is self._plain.get(name) for name, value in args.items())
         coerced: JsonObject = args if as_wanted else coerce_args(args, self._parameters)
-        if self._validator.is_valid(coerced):
+        found = misfits(self._validator, coerced, _SHOWN_ERRORS)
+        if not found:
             return coerced
-        found = [error_sentence(error) for error in islice(self._validator.iter_errors(coerced), _SHOWN_ERRORS)]
-        shown = "; ".join(dict.fromkeys(found))
+        shown = "; ".join(found)
         hint = f" Known fields: {', '.join(self._known)}." if self._known else " The tool takes no arguments."
         raise CallRefused(f"the arguments do not fit the schema: {shown}; nothing was run.{hint}", "invalid_arguments")
 
@@ -223,6 +224,24 @@ def compile_schema(schema: JsonObject) -> Any:
 
 def _no_network(uri: str) -> Any:
     raise ValueError(f"the schema refers to {uri!r}, outside itself")
+
+
+def misfits(validator: Any, value: Any, most: int) -> list[str]:
+    """What does not fit, a sentence each; nothing when all of it does.
+
+    Every fault is found before the first is handed out, some microseconds each: of a large value there is only one.
+    """
+    try:
+        if validator.is_valid(value):
+            return []
+        if len(msgspec.json.encode(value)) <= _MANY_BYTES:
+            return list(dict.fromkeys(error_sentence(error) for error in islice(validator.iter_errors(value), most)))
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return [error_sentence(error)]
+    except (ValueError, RecursionError) as error:
+        return [f"it is nested too deeply to be checked ({error})"]
+    return ["it does not fit"]  # though no fault was found
 
 
 def error_sentence(error: jsonschema_rs.ValidationError) -> str:

@@ -248,7 +248,8 @@ class LocalEnvironment:
         self, command: str, decision: Decision, scope: TurnScope, *, timeout_s: float | None = None, cwd: str
     ) -> ExecResult:
         """Run `command` once without the sandbox; `decision` must be about exactly that."""
-        return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), "outside")
+        start: Start = "typed" if decision.rule == "person" else "outside"
+        return await self._execute(LocalRun(command, decision, scope, timeout_s, cwd), start)
 
     async def confined(self, spec: SpawnSpec, *, read_only: bool = False) -> SpawnSpec:
         """`spec` as a child of this environment: confined as its commands are, with the variables that go with it."""
@@ -558,7 +559,7 @@ class LocalEnvironment:
             owner=f"{self.id}:{number}",
             max_processes=self._options.max_processes,
             confinement=outside("allowed outside")
-            if start == "outside"
+            if start in ("outside", "typed")
             else await self._border_of(read_only=run.decision.read_only),
         )
 

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 from hermes.config.paths import make_private
 
 # What a command starts from: the state the last one left, the login shell's, or that for the runtime's own commands.
-Start: TypeAlias = Literal["session", "outside", "runtime"]
+Start: TypeAlias = Literal["session", "outside", "typed", "runtime"]
 _MOST_BYTES = 4 << 20
 _YOUNG_S = 60.0
 _OPEN, _PRIVATE, _LOCK = "hermes-shell-", "shell-", "lock"
@@ -86,7 +86,7 @@ class ShellState:
 
     def add_to_login(self, lines: str) -> None:
         """Have every command that starts from the login shell's state begin with these lines."""
-        for name in {self.login, self._first}:
+        for name in {self.login, self.runtime, self._first}:
             with open(name, "a", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - a name as text
                 file.write(f"\n{lines}")
 
@@ -107,10 +107,11 @@ class ShellState:
         """The snapshot to take up, the one to write, and the file for the folder.
 
         Outside the sandbox a command starts from the login shell's state: what sandboxed commands have defined must not
-        decide what an approved command does.
+        decide what an approved command does. Nor must a program that they have put into a folder of PATH, unless a
+        person has typed the command.
         """
-        if start == "outside":
-            return self.login, "/dev/null", f"{self.own}/cwd-{number}"
+        if start in ("outside", "typed"):
+            return (self.runtime if start == "outside" else self.login), "/dev/null", f"{self.own}/cwd-{number}"
         if start == "runtime":
             return self.runtime, "/dev/null", "/dev/null"
         return self._snapshot(self._begun[number]), f"{self.shared}/snapshot-{number}", f"{self.shared}/cwd-{number}"
@@ -118,7 +119,7 @@ class ShellState:
     def end(self, number: int, start: Start) -> str | None:
         """The folder the call ended in, or None when it left no state: it was killed, or replaced itself by `exec`."""
         del self._begun[number]
-        file = (self.own if start == "outside" else self.shared) / f"cwd-{number}"
+        file = (self.own if start in ("outside", "typed") else self.shared) / f"cwd-{number}"
         where = (_read(file, 8192) or b"").decode("utf-8", "surrogateescape")
         (self.own / f"command-{number}").unlink(missing_ok=True)
         if not where.endswith("\n") or number < self._present:

@@ -11,7 +11,7 @@ from hermes.confinement.policy import Bind, Confinement
 from hermes.tools.network.host_rules import HostRules, read_rules
 from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 from hermes.tools.network.space import MakesNetworks, make_space
-from hermes.tools.network.start_hosts import start_hosts
+from hermes.tools.network.start_hosts import index_hosts, remote_hosts
 from hermes.tools.supervisor.threads import RunBlocking
 
 _RESOLVER = "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n"
@@ -21,9 +21,11 @@ def wishes_of(
     hosts: tuple[str, ...], local_ports: tuple[int, ...], confined: Confinement, environ: Mapping[str, str]
 ) -> NetworkWishes:
     """What passes in this session. Blocking; do it before the first command."""
-    known = start_hosts(confined.workspace, confined.home, environ)
-    here = tuple(rule.port for rule in known if rule.host in ("127.0.0.1", "localhost"))  # an index on this machine
-    return NetworkWishes(rules=HostRules(named=read_rules(hosts), known=known), local_ports=(*local_ports, *here))
+    remotes, indexes = remote_hosts(confined.workspace), index_hosts(confined.home, environ)
+    # An index on this machine. A remote there is the word of whoever made the workspace, and opens no port.
+    here = tuple(rule.port for rule in indexes if rule.host in ("127.0.0.1", "localhost"))
+    rules = HostRules(named=read_rules(hosts), known=tuple(dict.fromkeys((*remotes, *indexes))))
+    return NetworkWishes(rules=rules, local_ports=(*local_ports, *here))
 
 
 async def open_network(

@@ -28,13 +28,18 @@ _SYSTEM_FILES = ("/etc/pip.conf", "/etc/npmrc", "/usr/etc/npmrc", "/etc/uv/uv.to
 _PORTS = {"https": 443, "http": 80, "ssh": 22, "git": 9418}
 
 
-def start_hosts(workspace: str, home: str, environ: Mapping[str, str]) -> tuple[HostRule, ...]:
-    """What passes without a question in this workspace on this machine. Blocking: it reads some small files."""
-    remotes = [url for urls in remote_urls(_text(config_file(Path(workspace)))).values() for url in urls]
+def remote_hosts(workspace: str) -> tuple[HostRule, ...]:
+    """The hosts of the workspace's remotes. Blocking: it reads a small file."""
+    urls = [url for urls in remote_urls(_text(config_file(Path(workspace)))).values() for url in urls]
+    return tuple(dict.fromkeys(_rules(urls)))
+
+
+def index_hosts(home: str, environ: Mapping[str, str]) -> tuple[HostRule, ...]:
+    """The package indexes of the person's own settings. Blocking: it reads some small files."""
     texts = [environ.get(name, "") for name in _VARIABLES]
     texts += [_text(Path(file)) for file in _SYSTEM_FILES]
     texts += [_text(Path(home, name)) for name in _FILES] if home else []
-    urls = [*remotes, *(found for text in texts for line in _lines(text) for found in _URL.findall(line))]
+    urls = [found for text in texts for line in _lines(text) for found in _URL.findall(line)]
     return tuple(dict.fromkeys(_rules(urls)))
 
 
@@ -58,7 +63,8 @@ def _place(url: str) -> str | None:
     except ValueError:
         return None
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host}:{port}" if host and port else None
+    # A star is no part of a name there, and would be a rule for many.
+    return f"{host}:{port}" if host and port and "*" not in host else None
 
 
 def _lines(text: str) -> list[str]:
