@@ -347,12 +347,12 @@ class _Watching:
 
 def _size_below(folder: Path) -> int:
     """Count the bytes below `folder`, whose files and folders come and go meanwhile."""
-    return sum(_size(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
+    return sum(_size(Path(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
-def _size(file: str) -> int:
+def _size(file: Path) -> int:
     try:
-        return os.stat(file).st_size
+        return file.stat().st_size
     except OSError:  # it was there a moment ago
         return 0
 

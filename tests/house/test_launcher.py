@@ -455,24 +455,27 @@ def _folder_of(tool: str, checkout: Checkout) -> Path:
     return folder
 
 
-def test_progress_outlives_a_folder_that_goes_while_it_is_counted(tmp_path: Path) -> None:
+def test_progress_outlives_a_folder_that_goes_while_it_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(50):
         (tmp_path / f"unpack-{number}").mkdir()
         (tmp_path / f"unpack-{number}" / "file").write_bytes(b"12")
     spec = spec_from_file_location("environment", ROOT / "scripts" / "environment.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     environment = module_from_spec(spec)
-    sys.modules["environment"] = environment
+    monkeypatch.setitem(sys.modules, "environment", environment)
     spec.loader.exec_module(environment)
     sizes: list[int] = []
 
-    def stat_and_remove(file: str) -> int:
+    def stat_and_remove(file: Path) -> int:
         if not sizes:
             for folder in tmp_path.iterdir():
                 shutil.rmtree(folder)
-        sizes.append(os.stat(file).st_size if os.path.exists(file) else 0)
+        sizes.append(file.stat().st_size if file.exists() else 0)
         return sizes[-1]
 
-    environment._size = stat_and_remove
+    monkeypatch.setattr(environment, "_size", stat_and_remove)
     assert environment._size_below(tmp_path) == 0
     assert sizes

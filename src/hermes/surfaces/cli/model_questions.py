@@ -91,7 +91,7 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
 
 
 def with_scheme(address: str) -> str:
-    """What somebody means who types `localhost:8000/v1`. A key for somewhere else never goes out unencrypted by guess."""
+    """What somebody means who types `localhost:8000/v1`. No key goes out unencrypted by a guess."""
     if not address or "://" in address:
         return address
     return f"{'http' if is_loopback(f'http://{address}') else 'https'}://{address}"
