@@ -340,9 +340,14 @@ class _Watching:
     def _watch(self) -> None:
         assert self._folder is not None
         while not self._is_over.wait(1.0):
-            size = sum(_size(file) for file in self._folder.rglob("*"))
+            size = _size_below(self._folder)
             if size > 1_000_000:
                 self._progress.passing(f"{size / 1e6:.0f} MB fetched")
+
+
+def _size_below(folder: Path) -> int:
+    """Count the bytes below `folder`, whose files and folders come and go meanwhile."""
+    return sum(_size(Path(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
 def _size(file: Path) -> int:

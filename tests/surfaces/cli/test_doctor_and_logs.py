@@ -28,7 +28,7 @@ def test_broken_skills_and_idle_hooks_are_found(run: Run, home: Path) -> None:
         (home / "skills" / name / "SKILL.md").write_text(text)
     (home / "config.yaml").write_text("hooks: {pre_tool_call: [{command: guard}]}\n")
     told = run("doctor", "extensions").stdout
-    assert "✓ 1 skills" in told
+    assert "✓ 1 skill\n" in told
     assert "no valid YAML" in told
     assert "0 of 1 hooks may run" in told
     assert "the hook 'guard' (pre_tool_call) does not run" in told

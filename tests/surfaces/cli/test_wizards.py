@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.surfaces.cli.model_questions import with_scheme
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.test_picking import Terminal
 
@@ -51,3 +52,34 @@ def test_enter_keeps_what_is_set(opened: Open, home: Path) -> None:
         assert terminal.end() == 0
         assert "hermes" in terminal.shown
     assert (home / "config.yaml").read_text() == before
+
+
+def test_an_address_needs_no_scheme(opened: Open, home: Path) -> None:
+    with opened("model") as terminal:
+        terminal.wait_for("type to filter")
+        address = (home / "config.yaml").read_text().split("//")[1].split("'")[0]
+        terminal.type("own custom")
+        terminal.wait_for("A server of your own")
+        terminal.type("\r")
+        terminal.wait_for("Address of the API")
+        terminal.type(f"{address}\r")
+        terminal.wait_for("Enter: none")
+        terminal.type("\r")
+        terminal.wait_for("Which model")
+        terminal.type("\r")
+        assert terminal.end() == 0
+    written = (home / "config.yaml").read_text()
+    assert f"http://{address}" in written
+    assert "provider: custom" in written
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("localhost:8000/v1", "http://localhost:8000/v1"),
+        ("api.example.org/v1", "https://api.example.org/v1"),
+        ("http://api.example.org", "http://api.example.org"),
+    ],
+)
+def test_a_missing_scheme_is_the_safe_one(typed: str, meant: str) -> None:
+    assert with_scheme(typed) == meant

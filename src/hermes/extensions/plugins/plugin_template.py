@@ -60,7 +60,7 @@ def register(ctx):
 '''
 
 _TEST = '''\
-"""The plugin in an agent; the model is a script. Run with: pytest {folder}"""
+"""The plugin in an agent; the model is a script. How to run it: docs/testing.md."""
 
 import json
 import shutil
@@ -93,7 +93,7 @@ def new_plugin(name: str, home: Path) -> Path:
     folder = home / "plugins" / name
     if folder.exists():
         raise UserError(f"there is something at {str(folder)!r} already")
-    words = {"name": name, "tool": f"{name.replace('-', '_')}_count", "folder": str(folder)}
+    words = {"name": name, "tool": f"{name.replace('-', '_')}_count"}
     make_private(folder.parent)
     (folder / "tests").mkdir(parents=True)
     for file, text in (("plugin.yaml", _MANIFEST), ("__init__.py", _CODE), ("tests/test_plugin.py", _TEST)):

@@ -80,7 +80,9 @@ async def _previewed(rewind: "SessionRewind", point: "RewindPoint") -> CommandRe
             sections.append(("", tuple((heading if not place else "", path) for place, path in enumerate(shown))))
     return CommandResult(
         sections=tuple(sections),
-        note="Enter does both; say conversation or files in place of both for one of them.",
+        note="Enter does both; say conversation or files in place of both for one of them."
+        if files
+        else "No file was changed since. Enter takes back the conversation.",
         offer=f"/rewind {point.number} {'both' if files else 'conversation'}",
         data={"files": files, "kept": kept, "not_kept": lost},
     )

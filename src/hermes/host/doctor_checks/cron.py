@@ -28,7 +28,8 @@ def run(installation: Installation) -> Iterable[Finding]:
             f"{len(jobs)} jobs, and the time is kept" if is_kept else f"{len(jobs)} jobs, and none of them is planned"
         )
     else:
-        yield warning(f"{len(jobs)} jobs are scheduled, and no scheduler is alive", "hermes cron daemon")
+        many = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+        yield warning(f"{many} scheduled, and no scheduler is alive", "hermes cron daemon")
     for job in jobs:
         if job.state == "paused" and job.failures:
             yield warning(f"job {job.name!r} has paused itself: {job.paused_reason}", f"hermes cron resume {job.id}")

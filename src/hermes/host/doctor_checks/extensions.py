@@ -19,7 +19,8 @@ def run(installation: Installation) -> Iterable[Finding]:
     book = SkillBook(settings)
     heads = book.all()
     broken = [head for head in heads if head.trouble]
-    yield ok(f"{len(heads) - len(broken)} skills")
+    count = len(heads) - len(broken)
+    yield ok(f"{count} skill{'s' * (count != 1)}")
     for head in broken:
         yield warning(f"the skill {head.place} is left out: {head.trouble}")
     names = Counter(head.name for head in heads)

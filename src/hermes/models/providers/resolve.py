@@ -171,7 +171,7 @@ def _named(wanted: str) -> catalogue.ProviderEntry:
     if entry is None:
         from difflib import get_close_matches  # only when something is wrong
 
-        near = get_close_matches(wanted, catalogue.providers(), n=1)
+        near = get_close_matches(wanted, catalogue.providers(), n=1, cutoff=0.7)
         hint = f"; did you mean {near[0]!r}?" if near else "; see: hermes model --list"
         raise UserError(f"there is no provider {wanted!r}{hint}")
     return entry

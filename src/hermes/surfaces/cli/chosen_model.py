@@ -10,7 +10,8 @@ def with_model(cli: Cli, settings: Settings, *, is_quiet: bool) -> Settings:
     """`settings` with a model in them: as they are where they name one, else with what is found, told on stderr."""
     if is_model_chosen(settings):
         section = settings.of(model_section.Section)
-        if section.provider in ("local", "box"):
+        is_elsewhere = bool(settings.flags.get("model.base_url"))  # an address for this run wins over the file
+        if section.provider in ("local", "box") and not is_elsewhere:
             from hermes.surfaces.cli.found_model import check_box  # starts processes
 
             check_box(cli, section.default, is_quiet=is_quiet)

@@ -93,7 +93,8 @@ def status_lines(facts: Mapping[str, Any]) -> list[str]:
         lines = ["No scheduler is alive; start one: hermes cron daemon"]
     if facts["is_late"]:
         lines.append(f"A moment has been due since {moment_words(facts['next_at'])}, and nobody has looked at it")
-    lines.append(f"{facts['jobs']} jobs are scheduled, {facts['paused']} paused, {facts['running']} run now")
+    jobs = "1 job is" if facts["jobs"] == 1 else f"{facts['jobs']} jobs are"
+    lines.append(f"{jobs} scheduled, {facts['paused']} paused, {facts['running']} run now")
     lines.append(f"Next: {moment_words(facts['next_at']) or 'nothing'}")
     if facts["deliveries_waiting"]:
         lines.append(f"{facts['deliveries_waiting']} deliveries wait")

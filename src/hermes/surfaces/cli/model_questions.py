@@ -72,6 +72,7 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
     while True:
         if entry.kind == "any" or not (entry.base_url or entry.kind == "aws"):
             base_url = click.prompt("Address of the API (base URL)", default=base_url or None, err=True).strip()
+            base_url = with_scheme(base_url)
             entry = provider_of_host(base_url) or entry
         if entry.kind in ("key", "any") and not any(cli.settings().lookup(name) for name in entry.env):
             api_key = _ask_key(entry, base_url, api_key)
@@ -87,6 +88,13 @@ def ask_choice(cli: Cli) -> tuple[ModelChoice, ProviderEntry] | None:
         entry = find_provider(result.server) or entry
     name = _ask_model(cli, result.models)
     return ModelChoice(provider=entry.id, base_url=base_url, api_key=api_key, model=name), entry
+
+
+def with_scheme(address: str) -> str:
+    """What somebody means who types `localhost:8000/v1`. No key goes out unencrypted by a guess."""
+    if not address or "://" in address:
+        return address
+    return f"{'http' if is_loopback(f'http://{address}') else 'https'}://{address}"
 
 
 def told_next(cli: Cli) -> None:

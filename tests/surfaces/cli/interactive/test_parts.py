@@ -16,6 +16,7 @@ from hermes.surfaces.cli.interactive.clipboard import Pastes
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.question_view import question_rows
+from hermes.surfaces.cli.interactive.recent_messages import _cut_off
 from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.output import Output, width_of
 from hermes.types import Question
@@ -142,3 +143,11 @@ def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:
     out.colours = True
     drawn = Painter(out).block(Prose("| a | b |\n|---|---|\n| 1 | 2 |"))
     assert [bool(line) for line in drawn.splitlines()] == [True] * 3
+
+
+@pytest.mark.parametrize("is_call", [True, False])
+def test_a_turn_cut_off_is_told_whole_in_a_narrow_terminal(is_call: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Painter, "width", 40)
+    told = _cut_off(Painter(Output(io.StringIO(), io.StringIO(), {})), is_call=is_call)
+    assert " ".join(told.split()).endswith("Say what should become of it, or: continue")
+    assert max(map(len, told.splitlines())) <= 40

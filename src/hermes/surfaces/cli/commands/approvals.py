@@ -1,6 +1,7 @@
 """See what was approved and why, and take it back."""
 
 import time
+from textwrap import indent
 from typing import Any
 
 import click
@@ -89,7 +90,8 @@ def why(cli: Cli, text: str | None, session_id: str | None, count: int, as_json:
 
     for row in newest:
         cli.out.line(f"{_when(row['at'])}  {row['verdict']}  {row['tool']} ({row['route']})")
-        cli.out.line(f"    {visible(str(row['action']))[:300]}")
+        action = visible(str(row["action"]))
+        cli.out.line(indent(f"{action[:300]}…" if len(action) > 300 else action, "    "))
         cli.out.line(f"    {row['decided_by']}, {row['rule'] or 'no rule'}: {visible(for_person(str(row['reason'])))}")
 
 

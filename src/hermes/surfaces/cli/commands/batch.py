@@ -166,7 +166,7 @@ def stats(cli: Cli, name: str, as_json: bool) -> None:
     money = _money(told["cost_usd"], told["unpriced_samples"])
     cli.out.line(f"{told['api_calls']:,} model calls, {told['tokens']:,} tokens, {money}")
     for reason, many in told["dropped"].items():
-        cli.out.line(f"  {reason}: {many}")
+        cli.out.line(_dropped(reason, many))
     for index, why in failures[:10]:
         cli.out.line(f"  sample {index} failed: {why}")
     if told["tool_statistics"]:
@@ -314,7 +314,7 @@ class _Shown:
             out.note(f"and {report.bad_line_count - len(report.bad_lines)} more lines")
         out.note(_line(progress))
         for reason, many in report.reasons.items():
-            out.note(f"  {reason}: {many}")
+            out.note(_dropped(reason, many))
         if report.stopped:
             name = report.folder.name
             out.note(f"Not all samples have ended: {report.stopped}. Go on with: hermes batch resume {name}")
@@ -322,6 +322,13 @@ class _Shown:
             out.error(f"{progress.failed} samples failed; why: hermes batch stats {report.folder.name}")
         out.line(str(report.folder))
         return code
+
+
+def _dropped(reason: str, many: int) -> str:
+    from hermes.batch.sample_figures import NO_REASONING
+
+    hint = " (the model showed no reasoning; run with --keep-unreasoned to keep such samples)"
+    return f"  {reason}: {many}{hint if reason == NO_REASONING else ''}"
 
 
 def _line(progress: "RunProgress") -> str:

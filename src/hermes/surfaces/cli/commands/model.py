@@ -13,6 +13,11 @@ from hermes.surfaces.cli.exit_codes import Exit
 if TYPE_CHECKING:
     from hermes.host.model_choice import ModelChoice
 
+NOBODY_TO_ASK = (
+    "no model is configured, and there is no terminal to ask in; say which: "
+    "hermes model NAME --provider PROVIDER, with --base-url URL for a server of your own, or: hermes model local"
+)
+
 
 @click.command("model")
 @click.argument("name", required=False)
@@ -71,9 +76,12 @@ def model(cli: Cli, /, **options: Any) -> int:
 
 
 def _show(cli: Cli, as_json: bool) -> int:
-    from hermes.models.providers.resolve import ModelQuery, resolve
+    from hermes.models.providers.resolve import NO_MODEL, ModelQuery, resolve
 
-    found = resolve(cli.settings(), ModelQuery())
+    try:
+        found = resolve(cli.settings(), ModelQuery())
+    except UserError as error:
+        raise UserError(NOBODY_TO_ASK if str(error) == NO_MODEL else str(error)) from error
     endpoint = found.endpoint
     facts = {
         "model": endpoint.model or None,

@@ -1,7 +1,10 @@
 """Look after plugins: code of your own or of others that adds tools, hooks, commands and providers."""
 
 import asyncio
+import shlex
+import sys
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -242,6 +245,11 @@ def remove(cli: Cli, name: str, yes: bool) -> int:
     return Exit.ANSWERED
 
 
+def _pytest_words() -> str:
+    """How pytest runs with this very Hermes, which is seldom on the path of the first `pytest` there is."""
+    return f"{shlex.quote(sys.executable)} -m pytest -p hermes.testing.pytest_plugin"
+
+
 @plugins.command("new")
 @click.argument("name")
 @click.option("--enable", "is_enabled", is_flag=True, help="Switch it on, too.")
@@ -252,7 +260,9 @@ def new(cli: Cli, name: str, is_enabled: bool) -> int:
 
     folder = new_plugin(name, cli.home)
     cli.out.line(str(folder))
-    cli.out.note(f"Its test: pytest {folder}")
+    cli.out.note(f"Its test: {_pytest_words()} {shlex.quote(str(folder))}")
+    if find_spec("pytest") is None:
+        cli.out.note("  pytest is not there yet; install it with: hermes --install-extra test")
     care = _care(cli)
     if is_enabled:
         return _enable(cli, care, care.find(name), allow_tool_override=False, yes=True)

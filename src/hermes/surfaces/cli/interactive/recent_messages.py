@@ -7,7 +7,7 @@ from hermes.config.sections.display import Section as Display
 from hermes.host.session_text import calls_of, last_messages, said
 from hermes.state import SessionDB
 from hermes.surfaces.cli.interactive.markdown_blocks import Blocks
-from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.markup import Painter, folded
 
 MOST_CHARS = 1_500
 
@@ -38,7 +38,8 @@ def recent(db: SessionDB, session_id: str, display: Display, painter: Painter, i
 def _cut_off(painter: Painter, *, is_call: bool) -> str:
     """A word about a last turn that never came to its end."""
     unknown = "; what its last call did is not known" if is_call else ""
-    return painter.line(f"The last turn was cut off{unknown}. Say what should become of it, or: continue", "yellow")
+    told = f"The last turn was cut off{unknown}. Say what should become of it, or: continue"
+    return "".join(painter.line(row, "yellow") for row in folded(told, painter.width))
 
 
 def shown(messages: list[dict[str, Any]], display: Display, painter: Painter) -> str:
