@@ -146,7 +146,9 @@ class OwnedServer:
 
     @property
     def is_ready(self) -> bool:
-        return self._link is not None and not self._link.signals.ended.is_set()
+        """Whether whoever asks, on its loop, can call at once: a connection is of use on the loop it was opened on."""
+        link = self._link
+        return link is not None and self._loop is asyncio.get_running_loop() and not link.signals.ended.is_set()
 
     def record(self, tool: str) -> ToolRecord | None:
         """What the server says of a tool."""

@@ -1,10 +1,11 @@
 """The tools of configured servers in the registry, for programs that use that without an agent."""
 
+import asyncio
 import atexit
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hermes.config.load import load_settings
 from hermes.config.paths import logs_dir
@@ -12,7 +13,7 @@ from hermes.config.sections.top import Section as Top
 from hermes.confinement.outside import outside
 from hermes.confinement.policy import AnyConfinement
 from hermes.seams import ToolContext
-from hermes.tools.calling.loops import run_on_tools_loop, run_sync
+from hermes.tools.calling.loops import run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.mcp.client import ClientParts, McpClient
 from hermes.tools.mcp.connection import LinkParts
@@ -24,21 +25,32 @@ from hermes.tools.registry import registry
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from hermes.types import Content
 
+Result = TypeVar("Result")
+
 _lock = threading.Lock()  # guards _running
 _running: list["RegisteredServers"] = []  # the one of this process; a list, so that it can be put aside
 
 
 class RegisteredServers:
-    """Servers on the tools' own loop, whose tools are in the registry."""
+    """Servers on one of the tools' own loops, whose tools are in the registry."""
 
     def __init__(self, client: McpClient, supervisor: ProcessSupervisor) -> None:
         self.client = client
         self.supervisor = supervisor
         self.names: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None  # where they live: that of who reached them first
 
     async def call(self, server: str, asked: McpCall, ctx: ToolContext) -> Content:
         """A call from any loop."""
-        return await run_on_tools_loop(self.client.call(server, asked, ctx), self)
+        return await self.at_home(self.client.call(server, asked, ctx))
+
+    async def at_home(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` on the loop that the servers live on, whichever this is."""
+        here = asyncio.get_running_loop()
+        self._loop = self._loop or here
+        if self._loop is here:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def register(self) -> None:
         """Have what the servers offer now in the registry, and nothing else of theirs."""
@@ -69,7 +81,7 @@ def discover() -> list[str]:
             _running.append(RegisteredServers(McpClient(configs, parts), supervisor))
             atexit.register(shutdown)
         servers = _running[0]
-    run_sync(servers.client.reach_all(), None)
+    run_sync(servers.at_home(servers.client.reach_all()), None)
     servers.register()
     return sorted(servers.names)
 
@@ -79,7 +91,7 @@ def shutdown() -> None:
     with _lock:
         found = [_running.pop()] if _running else []
     for servers in found:
-        run_sync(servers.client.close(), None)
+        run_sync(servers.at_home(servers.client.close()), None)
         servers.supervisor.close_now()
         for name in servers.names:
             registry.deregister(name)
