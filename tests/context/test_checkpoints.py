@@ -182,7 +182,8 @@ async def test_a_turn_has_one_snapshot_and_each_destructive_command_its_own(tmp_
         await here.command("echo 5 > a")
         listed = await here.checkpoints.list(str(here.root))
     assert [(one.number, one.kind) for one in listed] == [(1, "turn"), (2, "command"), (3, "turn")]
-    assert [(one.files_changed, one.deletions) for one in listed] == [(1, 1), (1, 0), (0, 0)]
+    # Counted from what is there now, a file of one line: what going back would change.
+    assert [(one.files_changed, one.insertions, one.deletions) for one in listed] == [(1, 0, 1), (1, 1, 1), (1, 0, 1)]
     assert listed[0].reason == "terminal: echo 5 > a"
     assert listed[0].session_id == "s1"
 

@@ -59,8 +59,10 @@ def _pairs(file: Path, records: Path | None) -> Iterator[tuple[Any, Any]]:
     first = next(lines, None)
     if first is None:
         return
-    # By either of two signs: a change of one must not make it a file of another kind.
-    is_record = isinstance(first, dict) and (str(first.get("format", "")) == FORMAT or "segments" in first)
+    # By either of two signs, also where it is no JSON any more: a changed byte must not make it a file of another kind.
+    is_record = isinstance(first, str) and (FORMAT in first or '"segments"' in first)
+    if isinstance(first, dict):
+        is_record = str(first.get("format", "")) == FORMAT or "segments" in first
     if records is None and is_record:
         yield first, first
         yield from ((one, one) for one in lines)

@@ -9,4 +9,4 @@ from tests.surfaces.cli.conftest import Run
 def test_a_word_in_place_of_an_option_is_told_which_option_it_is(run: Run, word: str) -> None:
     done = run("serve", word)
     assert done.returncode == 2
-    assert f"did you mean: hermes serve --{word}?" in done.stderr
+    assert f"Did you mean: hermes serve --{word}" in done.stderr

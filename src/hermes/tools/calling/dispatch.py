@@ -27,7 +27,7 @@ def invoke(
 ) -> Coroutine[Any, Any, Content]:
     """One call inside a turn. On its way to an MCP server it is in our own code, which prints nothing and answers with
     content; so nothing is put around that."""
-    if tool.origin == "mcp":
+    if tool.origin == "mcp" and tool.entry.is_async:
         return contained(tool.entry.handler(args, ctx=ctx))
     return _invoked(tool, args, ctx, enabled_tools)
 

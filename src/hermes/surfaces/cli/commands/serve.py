@@ -15,7 +15,9 @@ STOP_S = 20.0
 LOOK_S = 0.05
 
 
-@click.command("serve", context_settings={"allow_extra_args": True})
+@click.command(
+    "serve",
+)
 @click.option("--stdio", is_flag=True, help="Speak on stdin and stdout instead of the socket; ends with stdin.")
 @click.option("--stay", is_flag=True, help="Do not end 15 minutes after the last session fell asleep.")
 @click.option("--status", "wants_status", is_flag=True, help="Tell whether a server runs, and what it does.")
@@ -28,8 +30,6 @@ def serve(cli: Cli, /, stdio: bool, stay: bool, wants_status: bool, wants_stop: 
 
     `hermes attach` is a client of it, and starts one when none runs.
     """
-    if words := click.get_current_context().args:
-        raise click.UsageError(_no_words(words[0]))
     if sum((stdio, wants_status, wants_stop)) > 1:
         raise click.UsageError("--stdio, --status and --stop exclude each other; use one of them.")
     if wants_status:
@@ -40,12 +40,6 @@ def serve(cli: Cli, /, stdio: bool, stay: bool, wants_status: bool, wants_stop: 
     idle = {"idle_s": options["idle_s"]} if options["idle_s"] else {}
     wish = start.ServeOptions(is_stdio=stdio, stays=stay, tell=cli.out.note, **idle)
     return int(start.run(cli, wish))
-
-
-def _no_words(word: str) -> str:
-    known = next((each for each in ("--status", "--stop", "--stdio", "--stay") if each[2:] == word.lstrip("-")), "")
-    meant = f"; did you mean: hermes serve {known}?" if known else ""
-    return f"hermes serve takes no word {word!r}{meant}"
 
 
 def _status(cli: Cli, *, as_json: bool) -> int:

@@ -45,7 +45,7 @@ async def _attach(cli: Cli, wish: AttachWish) -> int:
             host.begin(_leave_on_failure(host, face), "failure")
             code = await talk(chat, face, start.wish, session_id)
             if chat.is_busy or chat.queue.open_ones or await chat.live.exists():
-                chat.say(f"Detached; the session goes on. Attach again: hermes attach {chat.session_id}")
+                chat.say(f"Detached; the session goes on. Attach again:\n  hermes attach {chat.session_id}")
                 face.flush()
     finally:
         await shared.close()
