@@ -26,34 +26,64 @@ def read_all(main: int) -> bytes:
         seen += chunk
 
 
-def test_the_demo_fixes_the_project_and_leaves_a_session(run: Run, tmp_path: Path, home: Path) -> None:
+def test_the_demo_played_whole(run: Run, tmp_path: Path) -> None:
+    """One play is looked at from all sides: it takes a while."""
+    (tmp_path / "hermes-demo-1").mkdir()
     done = run("demo", "--yes", "--fast")
-
     assert done.returncode == 0, done.stdout + done.stderr
     assert "The model is a recording" in done.stdout
-    assert "FAILED (failures=1)" in done.stdout
-    assert done.stdout.count("--yes says once") == 1
-    assert "+    return total - total * percent // 100" in done.stdout
-    assert done.stdout.index("FAILED (failures=1)") < done.stdout.index("Ran 2 tests", done.stdout.index("// 100"))
-    assert "without a test: shipping" in done.stdout
-    folder = tmp_path / "hermes-demo-1"
+    assert list((tmp_path / "hermes-demo-1").iterdir()) == [], "each demo has a folder of its own"
+    folder = tmp_path / "hermes-demo-2"
+    _fixes_the_project(done.stdout, folder)
+    _only_the_failing_tests_and_the_escape_fail(done.stdout)
+    _holds_the_escape_and_takes_the_change_back(done.stdout, folder)
+    _two_children_and_a_tool_of_a_server_are_at_work(done.stdout)
+    _leaves_its_sessions(run, done.stdout)
+    assert "kill -9" in done.stdout
+    rows = (folder / "price_list.csv").read_text().splitlines()
+    assert rows == [f"item {number},{250 * number}" for number in range(1, 41)]
+
+
+def _fixes_the_project(said: str, folder: Path) -> None:
+    assert "FAILED (failures=1)" in said
+    assert said.count("--yes says once") == 1
+    assert "+    return total - total * percent // 100" in said
+    assert said.index("FAILED (failures=1)") < said.index("Ran 2 tests", said.index("// 100"))
+    assert "without a test: shipping" in said
     assert FIXED in (folder / "prices.py").read_text(encoding="utf-8")
     assert not (folder / "build").exists()
 
+
+def _only_the_failing_tests_and_the_escape_fail(said: str) -> None:
+    marks = [line for line in said.splitlines() if line.startswith(("✓", "✗"))]
+    assert len(marks) == 17
+    assert [line.split()[2] for line in marks if line.startswith("✗")] == ["python3", "echo"]
+
+
+def _holds_the_escape_and_takes_the_change_back(said: str, folder: Path) -> None:
+    assert "the demo says no" in said
+    assert not (folder.parent / ".bashrc").exists()
+    assert "# 12 lamps in stock" in said
+    assert "messages are taken back, and prices.py is as it was" in said
+    assert "lamps" not in (folder / "prices.py").read_text(encoding="utf-8")
+
+
+def _two_children_and_a_tool_of_a_server_are_at_work(said: str) -> None:
+    assert said.count("a child begins: ") == 2
+    assert "✓ mcp__stock__level lamp" in said
+    assert "    12 of lamp\n" in said
+
+
+def _leaves_its_sessions(run: Run, said: str) -> None:
     listed = json.loads(run("sessions", "list", "--json").stdout)
     assert [session["source"] for session in listed] == ["demo"] * 5
-    session = listed[-1]["id"]
-    assert session in done.stdout
-    assert "discounted" in run("sessions", "show", session).stdout
-    assert session in run("sessions", "search", "discounted", "--json").stdout
-
-
-def test_every_call_of_the_recording_but_the_failing_tests_succeeds(run: Run) -> None:
-    done = run("demo", "--yes", "--fast")
-    marks = [line for line in done.stdout.splitlines() if line.startswith(("✓", "✗"))]
-    assert len(marks) == 17
-    failed = [line.split()[2] for line in marks if line.startswith("✗")]
-    assert failed == ["python3", "echo"]  # the failing tests, and the escape
+    first = listed[-1]["id"]
+    assert first in said
+    assert first in run("sessions", "search", "discounted", "--json").stdout
+    texts = [run("sessions", "show", session["id"], "--tools").stdout for session in listed]
+    assert "discounted" in texts[-1]
+    # The one that was killed went on, and knew of what it did not know.
+    assert [("make_list.py" in text, "utcome unknown" in text) for text in texts].count((True, True)) == 1
 
 
 def test_with_nobody_to_ask_the_folder_stays_and_the_demo_goes_on(run: Run, tmp_path: Path) -> None:
@@ -80,13 +110,6 @@ def test_the_commands_it_ends_with_can_be_typed_as_they_stand(run: Run, tmp_path
     assert (model, plain) == ("./hermes model", "./hermes")
 
 
-def test_each_demo_gets_a_folder_of_its_own_outside_the_home(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "hermes-demo-1").mkdir()
-    assert run("demo", "--yes", "--fast").returncode == 0
-    assert (tmp_path / "hermes-demo-2" / "prices.py").exists()
-    assert list((tmp_path / "hermes-demo-1").iterdir()) == []
-
-
 def test_in_a_terminal_the_person_is_asked_once(environ: dict[str, str], tmp_path: Path) -> None:
     main, child = pty.openpty()
     words = [sys.executable, "-m", "hermes.surfaces.cli.main", "demo", "--fast"]
@@ -104,32 +127,6 @@ def test_in_a_terminal_the_person_is_asked_once(environ: dict[str, str], tmp_pat
     assert code == 0
     assert seen.count(b"Allow it?") == 1
     assert not (tmp_path / "hermes-demo-1" / "build").exists()
-
-
-def test_it_is_killed_in_the_middle_and_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
-    done = run("demo", "--yes", "--fast")
-    assert "kill -9" in done.stdout
-    rows = (tmp_path / "hermes-demo-1/price_list.csv").read_text().splitlines()
-    assert rows == [f"item {number},{250 * number}" for number in range(1, 41)]
-    listed = json.loads(run("sessions", "list", "--json").stdout)
-    texts = [run("sessions", "show", session["id"], "--tools").stdout for session in listed]
-    assert [("make_list.py" in text, "utcome unknown" in text) for text in texts].count((True, True)) == 1
-
-
-def test_the_escape_is_held_and_the_rewind_takes_the_change_back(run: Run, tmp_path: Path) -> None:
-    done = run("demo", "--yes", "--fast")
-    assert "the demo says no" in done.stdout
-    assert not (tmp_path / ".bashrc").exists()
-    assert "# 12 lamps in stock" in done.stdout
-    assert "messages are taken back, and prices.py is as it was" in done.stdout
-    assert "lamps" not in (tmp_path / "hermes-demo-1/prices.py").read_text(encoding="utf-8")
-
-
-def test_two_children_and_a_tool_of_a_server_are_at_work(run: Run) -> None:
-    done = run("demo", "--yes", "--fast").stdout
-    assert done.count("a child begins: ") == 2
-    assert "✓ mcp__stock__level lamp" in done
-    assert "    12 of lamp\n" in done
 
 
 def test_without_what_speaks_mcp_it_says_so_and_goes_on(run: Run, environ: dict[str, str], tmp_path: Path) -> None:

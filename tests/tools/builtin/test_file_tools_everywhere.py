@@ -160,8 +160,8 @@ class TestLocal(FileTools):
 
 
 @pytest.mark.real
-class TestSsh(FileTools):
-    """Over a real sshd on loopback."""
+class TestSsh(FileTools if IS_FULL else FarFileTools):  # type: ignore[misc]  # chosen when the file is read
+    """Over a real sshd on loopback; all of it under ./check --full."""
 
     @pytest.fixture
     async def environment(
