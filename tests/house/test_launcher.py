@@ -115,7 +115,7 @@ def test_failed_update_shows_why_and_the_next_start_tries_again(checkout: Checko
     assert mended.stdout.split()[0] == "2.0"
 
 
-@pytest.mark.parametrize("stop_with", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stop_with", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.full)])
 def test_start_after_one_that_was_stopped_halfway_begins_again(checkout: Checkout, stop_with: signal.Signals) -> None:
     slow = _SlowInstall(checkout)
     first = checkout.start(PYTHONPATH=slow.path)

@@ -183,8 +183,9 @@ class TestDocker(FileTools if IS_FULL else FarFileTools):  # type: ignore[misc] 
         await one.close()
 
 
-class TestPodman(FileTools if IS_FULL else FarFileTools):  # type: ignore[misc]  # chosen when the file is read
-    """In a container of a real podman; all of it under ./check --full."""
+@pytest.mark.full
+class TestPodman(FileTools):
+    """In a container of a real podman, whose own ways the suite of environments asks about in every run."""
 
     @pytest.fixture
     async def environment(self, supervisor: ProcessSupervisor, podman_engine: Engine) -> AsyncIterator[Environment]:
