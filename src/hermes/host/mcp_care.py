@@ -22,7 +22,7 @@ from hermes.runtime.setup.mcp_setup import lone_link_parts
 from hermes.runtime.setup.process import ProcessParts
 from hermes.tools.mcp.connection import connected
 from hermes.tools.mcp.manifest import ManifestShelf, ServerManifest
-from hermes.tools.mcp.offered_tools import OfferedTool, is_chosen, offered_tools
+from hermes.tools.mcp.offered_tools import OfferedTool, offered_tools
 from hermes.tools.mcp.owned_server import reason_of
 from hermes.tools.mcp.sdk import INSTALL, is_installed
 from hermes.tools.mcp.server_config import ServerConfig, entry_from_json, server_config, server_configs
@@ -263,11 +263,6 @@ def blocks_of(text: str) -> dict[str, McpServer]:
         except HermesError as error:
             raise UserError(f"{name}: {error}") from error
     return made
-
-
-def chosen_names(config: ServerConfig, manifest: ServerManifest) -> list[str]:
-    """The tools of a server that are offered, by its own names."""
-    return [tool.name for tool in manifest.tools if is_chosen(config, tool.name)]
 
 
 def _without(given: Any, defaults: Any) -> Any:

@@ -17,7 +17,6 @@ class Described(Protocol):
     def endpoint(self) -> Endpoint: ...
 
 
-@runtime_checkable
 class Rotating(Protocol):
     """A model under several keys."""
 
@@ -25,7 +24,6 @@ class Rotating(Protocol):
         """What can be tried now, such as another key; empty when there is nothing."""
 
 
-@runtime_checkable
 class Preparing(Protocol):
     """A model that has something to do before it is called: ask its server, start it, renew a sign-in."""
 
@@ -38,7 +36,6 @@ class Preparing(Protocol):
     async def prepare(self, ask: Ask | None) -> None: ...
 
 
-@runtime_checkable
 class Remarking(Protocol):
     """A model that may have to tell something about its own server."""
 
