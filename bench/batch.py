@@ -150,7 +150,7 @@ async def resumed(url: str, folder: Path) -> tuple[float, float]:
         ended = SampleRow(
             index=key.index, digest=key.digest, state="done", attempt=1, session_id="s", facts={"tokens": 1}
         )
-        rows.finish(spec.run_id, ended, body)
+        rows.finish(spec.run_id, (ended, body))
     first: list[float] = []
 
     def watch(_: RunProgress) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from hermes.state import owner
-from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState
+from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState, session_name
 
 
 class MemoryBatchRows:
@@ -47,7 +47,8 @@ class MemoryBatchRows:
         waiting = [row for row in self.rows(run_id) if row.state == "waiting"]
         found = sorted(waiting, key=lambda row: (row.attempt == 0, row.index))[:most]
         for row in found:
-            self._put(run_id, replace(row, state="running", owner=me))
+            first = {} if row.attempt else {"attempt": 1, "session_id": session_name(run_id, row.index, 1)}
+            self._put(run_id, replace(row, state="running", owner=me, **first))
         return found
 
     def hold(self, run_id: str, index: int, attempt: int, session_id: str) -> None:
@@ -66,7 +67,10 @@ class MemoryBatchRows:
             self._put(run_id, replace(row, state="waiting", reason=""))
         return len(found)
 
-    def finish(self, run_id: str, row: SampleRow, body: bytes | None) -> bool:
+    def finish(self, run_id: str, *ended: tuple[SampleRow, bytes | None]) -> list[bool]:
+        return [self._finish(run_id, row, body) for row, body in ended]
+
+    def _finish(self, run_id: str, row: SampleRow, body: bytes | None) -> bool:
         found = self._samples[run_id].get(row.index)
         if found is None or found[0].state in ENDED:
             return False

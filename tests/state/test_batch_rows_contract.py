@@ -35,7 +35,7 @@ def states(rows: BatchRows) -> str:
 def test_a_run_is_entered_once_and_its_samples_stay(store: Store) -> None:
     rows = begun(store)
 
-    assert rows.finish("r", ended(1), b"one")
+    assert rows.finish("r", (ended(1), b"one")) == [True]
     assert rows.begin(RUN, [*KEYS, SampleKey(5, "d5")]) == 1
 
     assert states(rows) == "wdwwww"
@@ -46,7 +46,7 @@ def test_a_run_is_entered_once_and_its_samples_stay(store: Store) -> None:
 
 def test_other_words_at_a_place_are_a_new_sample(store: Store) -> None:
     rows = begun(store)
-    rows.finish("r", ended(1), b"one")
+    rows.finish("r", (ended(1), b"one"))
 
     assert rows.begin(RUN, [SampleKey(1, "new")]) == 1
 
@@ -58,32 +58,34 @@ def test_no_sample_is_taken_twice_and_what_was_begun_comes_first(store: Store) -
     rows = begun(store)
 
     first = rows.take("r", 2)
-    rows.hold("r", 1, 1, "s1")
     rows.put_back("r", 1)
 
-    assert [row.index for row in first] == [0, 1]
+    assert [(row.index, row.attempt) for row in first] == [(0, 0), (1, 0)]
     again = rows.take("r", 2)
-    assert [(row.index, row.attempt, row.session_id) for row in again] == [(1, 1, "s1"), (2, 0, "")]
-    assert [row.index for row in rows.take("r", 9)] == [3, 4]
+    assert [(row.index, row.attempt, row.session_id) for row in again] == [(1, 1, "batch_r_000001_1"), (2, 0, "")]
+    rows.hold("r", 1, 2, "batch_r_000001_2")
+    rows.put_back("r", 1)
+    assert [(row.index, row.attempt) for row in rows.take("r", 9)] == [(1, 2), (3, 0), (4, 0)]
     assert rows.take("r", 9) == []
 
 
 def test_a_sample_ends_once(store: Store) -> None:
     rows = begun(store)
 
-    assert rows.finish("r", ended(3, facts={"tokens": 7}), b"first")
-    assert not rows.finish("r", ended(3, "failed"), b"second")
+    first, second, other = (ended(3, facts={"tokens": 7}), b"first"), (ended(3, "failed"), b"second"), (ended(4), b"x")
+    assert rows.finish("r", first, second, other) == [True, False, True]
+    assert rows.finish("r", second, (ended(9), b"unknown")) == [False, False]
 
     assert rows.sample("r", 3) is not None
     row, body = rows.sample("r", 3) or (None, None)
     assert (row and row.facts, row and row.state, body) == ({"tokens": 7}, "done", b"first")
-    assert rows.counts("r") == {"waiting": 4, "running": 0, "done": 1, "dropped": 0, "failed": 0}
+    assert rows.counts("r") == {"waiting": 3, "running": 0, "done": 2, "dropped": 0, "failed": 0}
 
 
 def test_what_failed_can_wait_again(store: Store) -> None:
     rows = begun(store)
-    rows.finish("r", ended(0, "failed", reason="no answer"), None)
-    rows.finish("r", ended(1, "dropped", reason="no_reasoning"), None)
+    rows.finish("r", (ended(0, "failed", reason="no answer"), None))
+    rows.finish("r", (ended(1, "dropped", reason="no_reasoning"), None))
 
     assert rows.again("r") == 1
 
@@ -94,7 +96,7 @@ def test_what_failed_can_wait_again(store: Store) -> None:
 def test_bodies_come_in_the_order_of_the_dataset(store: Store) -> None:
     rows = begun(store)
     for index in (4, 0, 2):
-        rows.finish("r", ended(index, "dropped" if index == 2 else "done"), str(index).encode())
+        rows.finish("r", (ended(index, "dropped" if index == 2 else "done"), str(index).encode()))
 
     assert list(rows.bodies("r")) == [(0, "done", b"0"), (2, "dropped", b"2"), (4, "done", b"4")]
     assert [index for index, _, _ in rows.bodies("r", after=0)] == [2, 4]
@@ -104,7 +106,7 @@ def test_more_rows_than_a_page_are_read_whole(store: Store) -> None:
     rows = store.batch_rows
     rows.begin(RUN, [SampleKey(index, "d") for index in range(1203)])
     for index in range(45):
-        rows.finish("r", ended(index), b"x")
+        rows.finish("r", (ended(index), b"x"))
 
     assert [row.index for row in rows.rows("r")] == list(range(1203))
     assert len(list(rows.bodies("r"))) == 45
@@ -139,5 +141,5 @@ def test_what_a_process_had_that_is_gone_waits_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["\ud800", "a\x00b", "é"])
 def test_any_reason_can_be_kept(store: Store, text: str) -> None:
     rows = begun(store)
-    rows.finish("r", ended(0, "failed", reason=text), None)
+    rows.finish("r", (ended(0, "failed", reason=text), None))
     assert len(next(iter(rows.rows("r"))).reason) == len(text)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_figures import NO_REASONING, Totals
-from hermes.batch.sample_run import unpacked
+from hermes.batch.sample_result import unpacked
 from hermes.disk_trouble import reason_of
 from hermes.errors import UserError
 from hermes.runtime.trajectory import dumped, timestamp

@@ -13,10 +13,10 @@ import msgspec
 
 from hermes.batch.carried_session import carry_in
 from hermes.batch.ray_task import GroupOrder, GroupResult, run_group
-from hermes.batch.run import OpenedRun, failed
-from hermes.batch.sample_run import SampleResult
-from hermes.errors import UserError
-from hermes.state.batch_rows import SampleRow
+from hermes.batch.run import OpenedRun
+from hermes.batch.sample_result import SampleResult, failed
+from hermes.errors import ToolError, UserError
+from hermes.state.batch_rows import SampleRow, session_name
 from hermes.typed import from_msgpack
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class _Flow:
             rows=rows,
         )
         for row in rows:
-            session_id = f"batch_{run.spec.run_id}_{row.index:06d}_{row.attempt + 1}"
+            if not row.attempt:
+                continue  # entered when it was taken
+            session_id = session_name(run.spec.run_id, row.index, row.attempt + 1)
             await pool.run(run.rows.hold, run.spec.run_id, row.index, row.attempt + 1, session_id)
         self._under_way[self._task.remote(msgspec.json.encode(order))] = rows
         run.progress.running += len(rows)
@@ -101,16 +103,13 @@ class _Flow:
             packed = await pool.run(self._ray.get, ref)
         except Exception as error:  # the border to Ray: the cluster gave the task up
             log.exception("Ray gave up a group of %d samples", len(rows))
-            for row in rows:
-                await pool.run(run.ended, failed(row, f"Ray gave it up: {_short(error)}"))
+            told = ToolError(f"Ray gave it up: {_short(error)}")
+            await pool.run(run.ended, [failed(row, told) for row in rows])
             return
-        for one in from_msgpack(packed, list[GroupResult]):
+        results = from_msgpack(packed, list[GroupResult])
+        for one in results:
             await carry_in(run.process.store(run.settings), one.sessions)
-            result = SampleResult(row=one.row, body=one.body)
-            if result.is_ended:
-                await pool.run(run.ended, result)
-            else:
-                await pool.run(run.rows.put_back, run.spec.run_id, one.row.index)
+        await pool.run(run.ended, [SampleResult(row=one.row, body=one.body) for one in results])
         run.tell()
 
     async def _cancel(self) -> None:

@@ -1,7 +1,6 @@
 """A group of samples in a process of a Ray worker, with a home and a store of its own on that machine."""
 
 import asyncio
-import logging
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,18 +10,16 @@ from msgspec import Struct
 
 from hermes.batch.carried_session import CarriedSession, carry_out
 from hermes.batch.dataset import Sample
-from hermes.batch.run import WORKSPACES, failed, sample_context
+from hermes.batch.run import WORKSPACES, sample_context
 from hermes.batch.run_spec import RunSpec
-from hermes.batch.sample_run import SampleContext, SampleResult, run_sample
+from hermes.batch.sample_result import SampleResult, failed, result_of
+from hermes.batch.sample_run import SampleContext, run_sample
 from hermes.config import paths
 from hermes.config.load import load_settings
-from hermes.errors import HermesError
 from hermes.runtime.setup.process import shared
 from hermes.state.batch_rows import SampleRow
 from hermes.typed import convert, from_json
 from hermes.types import JsonObject
-
-log = logging.getLogger(__name__)
 
 
 class GroupOrder(Struct, kw_only=True):
@@ -58,27 +55,23 @@ async def _run(order: GroupOrder) -> list[GroupResult]:
         (home / "config.yaml").write_text(order.config, encoding="utf-8")
         settings = load_settings(home=home, environ={**os.environ, **order.variables}, flags=order.flags)
         try:
-            ctx = sample_context(convert(order.spec, RunSpec), settings, shared)
+            samples = {sample.index: sample for sample in order.samples}
+            ctx = sample_context(convert(order.spec, RunSpec), settings, shared, samples.__getitem__)
             ctx.workspaces = home / WORKSPACES
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(_one(ctx, sample, row))
-                    for sample, row in zip(order.samples, order.rows, strict=True)
-                ]
+                tasks = [group.create_task(_one(ctx, row)) for row in order.rows]
             return [task.result() for task in tasks]
         finally:
             await shared.close()  # the next group has another loop
 
 
-async def _one(ctx: SampleContext, sample: Sample, row: SampleRow) -> GroupResult:
+async def _one(ctx: SampleContext, row: SampleRow) -> GroupResult:
     fresh = SampleRow(index=row.index, digest=row.digest, attempt=row.attempt)
     try:
-        result = await run_sample(ctx, sample, fresh)
-    except HermesError as error:
-        result = failed(fresh, str(error))
-    except Exception as error:  # the border of a sample: its fault ends no other
-        log.exception("sample %d failed", row.index)
-        result = failed(fresh, repr(error))
+        end = await run_sample(ctx, fresh)
+        result = await ctx.pool.run(result_of, ctx, end)
+    except Exception as error:  # noqa: BLE001 - the border of a sample: its fault ends no other; `failed` logs it
+        result = failed(fresh, error)
     return await _with_sessions(ctx, result)
 
 

@@ -5,8 +5,8 @@ prove that these words, and no others, were asked and answered.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -23,6 +23,10 @@ from hermes.types import JsonObject, Message, ToolDefinition
 
 FORMAT = "hermes-trajectory-record/1"
 _DIGEST = "sha256"  # of the record itself, its last field
+_KEPT = 32  # models and lists of tools that a renderer keeps
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
 
 
 class RecordSegment(Struct, frozen=True, kw_only=True):
@@ -42,6 +46,32 @@ class Rendering(Struct, frozen=True):
     @property
     def is_proven(self) -> bool:
         return not self.problems and self.calls > 0
+
+
+class Renderer:
+    """Renders requests as they were sent; what the samples of a run have in common is made once. For one thread."""
+
+    def __init__(self) -> None:
+        self._models: dict[bytes, HttpModel] = {}
+        self._tools: dict[str, tuple[ToolDefinition, ...]] = {}
+
+    def model(self, facts: Mapping[str, Any]) -> HttpModel:
+        """Of the endpoint that the facts of a call describe."""
+        key = msgspec.json.encode(facts, order="deterministic")
+        return _kept(self._models, key, lambda: make_model(endpoint_of(facts), _NoHttp()))
+
+    def tools(self, text: str) -> tuple[ToolDefinition, ...]:
+        """Of a session's stored definitions; the same object for the same text, since a model encodes it once."""
+        return _kept(self._tools, text, lambda: tuple(convert(one, ToolDefinition) for one in tools_of(text)))
+
+
+def _kept(cache: dict[Key, Made], key: Key, make: Callable[[], Made]) -> Made:
+    found = cache.get(key)
+    if found is None:
+        if len(cache) >= _KEPT:
+            cache.clear()
+        found = cache[key] = make()
+    return found
 
 
 def make_record(about: JsonObject, segments: Sequence[RecordSegment], prefill: Sequence[JsonObject]) -> JsonObject:
@@ -65,8 +95,9 @@ def digest_of(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(kept, order="deterministic")).hexdigest()
 
 
-def verify_record(record: Mapping[str, Any]) -> Rendering:
+def verify_record(record: Mapping[str, Any], renderer: Renderer | None = None) -> Rendering:
     """Render every request of the record again. Nothing in it makes this raise."""
+    renderer = renderer or Renderer()
     try:
         if record.get("format") != FORMAT:
             return Rendering(0, [f"no record: its format is {record.get('format')!r}, not {FORMAT!r}"])
@@ -75,7 +106,7 @@ def verify_record(record: Mapping[str, Any]) -> Rendering:
         calls = 0
         for number, segment in enumerate(record["segments"]):
             calls += len(segment["calls"])
-            problems += [f"session {number + 1}, {one}" for one in _unlike(segment, prefill)]
+            problems += [f"session {number + 1}, {one}" for one in _unlike(segment, prefill, renderer)]
         return Rendering(calls, problems)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         return Rendering(0, [f"the record cannot be read: {error!r}"])
@@ -119,23 +150,20 @@ def _messages(segments: Sequence[JsonObject]) -> list[JsonObject]:
     return [message for segment in segments for message in segment["messages"]]
 
 
-def _unlike(segment: Mapping[str, Any], prefill: tuple[Unit, ...]) -> list[str]:
+def _unlike(segment: Mapping[str, Any], prefill: tuple[Unit, ...], renderer: Renderer) -> list[str]:
     """What is wrong with each call whose bytes are not those that were sent."""
     messages, contexts = list[Message](), dict[int, str]()
     for place, raw in enumerate(segment["messages"], 1):
         messages.append(msgspec.structs.replace(from_dict(raw), id=place))
         contexts[place] = raw.get("context", "")
     units = (*prefill, *sendable(build_units(messages, contexts)))
-    tools = tuple(convert(one, ToolDefinition) for one in tools_of(segment["tools"]))
-    models: dict[bytes, HttpModel] = {}
+    tools = renderer.tools(segment["tools"])
     problems = []
     for number, raw in enumerate(segment["calls"], 1):
         call = convert(raw, CallRecord)
         if not call.sha256:
             problems.append(f"call {number}: its model keeps no bytes, so nothing can be proven")
             continue
-        key = msgspec.json.encode(call.facts, order="deterministic")
-        model = models.setdefault(key, make_model(endpoint_of(call.facts), _NoHttp()))
         request = ModelRequest(
             system=segment["system"],
             tools=tools if call.tools else (),
@@ -143,7 +171,7 @@ def _unlike(segment: Mapping[str, Any], prefill: tuple[Unit, ...]) -> list[str]:
             options=convert(call.facts.get("options", {}), RequestOptions),
             session_id=segment["session_id"],
         )
-        if not _is_as_sent(model, request, call.sha256):
+        if not _is_as_sent(renderer.model(call.facts), request, call.sha256):
             problems.append(f"call {number}: the stored steps do not give the bytes that were sent")
     return problems
 

@@ -2,31 +2,30 @@
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from hermes.batch.dataset import Dataset, read_dataset
+from hermes.batch.dataset import Dataset, Sample, read_dataset
 from hermes.batch.distributions import require_distribution
 from hermes.batch.output_files import OutputFiles
+from hermes.batch.result_writer import ResultWriter
 from hermes.batch.run_budget import RunBudget
 from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
-from hermes.batch.sample_run import SampleContext, SampleResult, run_sample, stop_agents
+from hermes.batch.sample_result import SampleResult, failed
+from hermes.batch.sample_run import SampleContext, SampleEnd, run_sample, stop_agents
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.disk_trouble import reason_of
-from hermes.errors import HermesError, UserError
+from hermes.errors import UserError
 from hermes.runtime.setup.process import ProcessParts, shared
 from hermes.state import owner
 from hermes.state.batch_rows import BatchRows, BatchRun, SampleRow
-
-log = logging.getLogger(__name__)
 
 BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
 CHECKPOINT_EVERY_S = 10.0
@@ -76,15 +75,20 @@ class OpenedRun(Struct, kw_only=True):
     process: ProcessParts
     tell_ended: Callable[[int], None] | None = None  # in a process that works for another one, which writes the files
 
-    def ended(self, result: SampleResult) -> None:
-        """Keep how a sample ended: its row first, then its line. One that had ended before changes nothing."""
-        row = result.row
-        if not self.rows.finish(self.spec.run_id, row, result.body):
-            return
-        if self.tell_ended is not None:
-            self.tell_ended(row.index)
-        else:
-            self.take(row, result.body)
+    def ended(self, results: Sequence[SampleResult]) -> None:
+        """Keep how samples ended: their rows first, then their lines. One that had ended before changes nothing."""
+        ended = [result for result in results if result.is_ended]
+        for result in results:
+            if not result.is_ended:
+                self.rows.put_back(self.spec.run_id, result.row.index)
+        are_new = self.rows.finish(self.spec.run_id, *((result.row, result.body) for result in ended))
+        for result, is_new in zip(ended, are_new, strict=True):
+            if not is_new:
+                continue
+            if self.tell_ended is not None:
+                self.tell_ended(result.row.index)
+            else:
+                self.take(result.row, result.body)
 
     def take(self, row: SampleRow, body: bytes | None) -> None:
         """Write the line of a sample whose end is in the store."""
@@ -167,9 +171,12 @@ def count(progress: RunProgress, row: SampleRow) -> None:
 async def run_here(run: OpenedRun) -> None:
     """Run what waits in this process, `num_workers` at once."""
     budget = RunBudget(run.spec, run.settings, run.progress, run.stop)
-    ctx = sample_context(run.spec, run.settings, run.process, budget)
+    ctx = sample_context(run.spec, run.settings, run.process, run.dataset.sample)
+    ctx.sink = budget.sink()
     ctx.hold = lambda index, attempt, session_id: run.rows.hold(run.spec.run_id, index, attempt, session_id)
     run.stop.listen(lambda: stop_agents(ctx) if run.stop.is_hard else None)
+    writer = ResultWriter(run, ctx)
+    under_way: set[int] = set()  # taken from the store and not handed to the writer
     ready: deque[SampleRow] = deque()
     lock = asyncio.Lock()  # guards `ready`: one asks the store for more, the others wait for what it gets
 
@@ -177,57 +184,35 @@ async def run_here(run: OpenedRun) -> None:
         async with lock:
             if not ready and not run.stop.reason:
                 ready.extend(await run.process.pool.run(run.rows.take, run.spec.run_id, run.spec.num_workers))
+                under_way.update(row.index for row in ready)
             return None if run.stop.reason or not ready else ready.popleft()
 
     async def worker() -> None:
         while (row := await next_row()) is not None:
             run.progress.running += 1
             try:
-                await _work(run, ctx, row)
+                await writer.put(await _end_of(ctx, row))
+                under_way.discard(row.index)
             finally:
                 run.progress.running -= 1
-                run.tell()
 
     try:
-        async with asyncio.TaskGroup() as workers:
-            for number in range(min(run.spec.num_workers, len(run.dataset))):
-                workers.create_task(worker(), name=f"batch worker {number}")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(writer.write_all(), name="batch results")
+            async with asyncio.TaskGroup() as workers:
+                for number in range(min(run.spec.num_workers, len(run.dataset))):
+                    workers.create_task(worker(), name=f"batch worker {number}")
+            await writer.close()
     finally:
-        for row in ready:
-            await run.process.pool.run(run.rows.put_back, run.spec.run_id, row.index)
+        for index in sorted(under_way | writer.unwritten):
+            await asyncio.shield(run.process.pool.run(run.rows.put_back, run.spec.run_id, index))
 
 
-async def _work(run: OpenedRun, ctx: SampleContext, row: SampleRow) -> None:
-    pool = run.process.pool
+async def _end_of(ctx: SampleContext, row: SampleRow) -> SampleEnd | SampleResult:
     try:
-        sample = await pool.run(run.dataset.sample, row.index)
-        result = await run_sample(ctx, sample, row)
-    except asyncio.CancelledError:
-        await asyncio.shield(pool.run(run.rows.put_back, run.spec.run_id, row.index))
-        raise
-    except HermesError as error:
-        result = failed(row, str(error))
-    except Exception as error:  # the border of a sample: its fault ends no other
-        log.exception("sample %d failed", row.index)
-        result = failed(row, repr(error))
-    if result.is_ended:
-        await pool.run(run.ended, result)
-    else:
-        await pool.run(run.rows.put_back, run.spec.run_id, row.index)
-
-
-def failed(row: SampleRow, reason: str) -> SampleResult:
-    """A sample that could not be run."""
-    ended = SampleRow(
-        index=row.index,
-        digest=row.digest,
-        state="failed",
-        attempt=row.attempt,
-        session_id=row.session_id,
-        reason=reason,
-        facts={"cost_usd": 0.0},
-    )
-    return SampleResult(row=ended)
+        return await run_sample(ctx, row)
+    except Exception as error:  # noqa: BLE001 - the border of a sample: its fault ends no other; `failed` logs it
+        return failed(row, error)
 
 
 async def _tick(run: OpenedRun) -> None:
@@ -237,7 +222,7 @@ async def _tick(run: OpenedRun) -> None:
 
 
 def sample_context(
-    spec: RunSpec, settings: Settings, process: ProcessParts, budget: "RunBudget | None" = None
+    spec: RunSpec, settings: Settings, process: ProcessParts, sample: Callable[[int], Sample]
 ) -> SampleContext:
     """What the samples of a run share in this process; `UserError` when the distribution has no toolset here."""
     from hermes.model_tools import get_all_tool_names
@@ -256,6 +241,7 @@ def sample_context(
     given = {name: value for name, value in flags.items() if value is not None}
     settings = settings.with_flags(given) if given else settings
     return SampleContext(
+        sample=sample,
         spec=spec,
         settings=settings,
         store=process.store(settings),
@@ -263,7 +249,6 @@ def sample_context(
         distribution=distribution,
         known_tools=frozenset(get_all_tool_names()),
         toolsets=here,
-        sink=budget.sink() if budget is not None else None,
         agents={},
         workspaces=Path(spec.folder) / WORKSPACES,
     )
@@ -285,7 +270,8 @@ async def _opened(
 
 def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> OpenedRun:
     """Enter the run and its samples; refuse one that is there already, unless it is to go on."""
-    sample_context(spec, settings, shared)  # whatever is wrong with it is told before anything is written
+    dataset = read_dataset(Path(spec.dataset), spec.max_samples)
+    sample_context(spec, settings, shared, dataset.sample)  # what is wrong with it is told before anything is written
     if not spec.model:
         spec = replace_spec(spec, model=settings.of(model_section.Section).default)
     known = rows.find(spec.run_id)
@@ -296,7 +282,6 @@ def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> 
         )
     if known is not None:
         _refuse_at_work(rows, spec)
-    dataset = read_dataset(Path(spec.dataset), spec.max_samples)
     try:
         Path(spec.folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,42 +2,27 @@
 
 import asyncio
 import hashlib
-import platform
 import random
 import shutil
-import sys
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
-import msgspec
 from msgspec import Struct
 
-from hermes import AIAgent, __version__
+from hermes import AIAgent
 from hermes.batch.dataset import Sample
 from hermes.batch.distributions import Distribution
-from hermes.batch.record import RecordSegment, make_record, verify_record
 from hermes.batch.run_spec import RunSpec
-from hermes.batch.sample_figures import (
-    NO_REASONING,
-    NOT_VERIFIED,
-    UNKNOWN_TOOL,
-    reasoning_figures,
-    tool_figures,
-)
 from hermes.config.load import bound_settings
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
-from hermes.dicts import to_dict
-from hermes.ops import CallRecord, SessionRecord
-from hermes.runtime.trajectory import ModelBriefing, conversations, dumped, timestamp
+from hermes.ops import SessionRecord
 from hermes.seams import Sink
-from hermes.state.batch_rows import SampleRow, SampleState
+from hermes.state.batch_rows import SampleRow, session_name
 from hermes.state.queries import SessionStore
 from hermes.tools.calling.pool import DaemonPool
-from hermes.typed import from_json
 from hermes.types import JsonObject
 
 Hold = Callable[[int, int, str], Any]
@@ -45,6 +30,8 @@ Hold = Callable[[int, int, str], Any]
 
 class SampleContext(Struct, kw_only=True):
     """What all samples of a run in this process share."""
+
+    sample: Callable[[int], Sample]  # the one at that place of the dataset
 
     spec: RunSpec
     settings: Settings
@@ -59,65 +46,78 @@ class SampleContext(Struct, kw_only=True):
     hold: Hold | None = None  # called before a session begins, and durable when it returns
 
 
-class SampleResult(Struct, frozen=True, kw_only=True):
-    """How a sample ended: its row, and the packed line and record that it gives."""
+class SampleEnd(Struct, frozen=True, kw_only=True):
+    """A conversation that has come to its end, or was interrupted: what `sample_result` makes its result of."""
 
+    sample: Sample
     row: SampleRow
-    body: bytes | None = None
-
-    @property
-    def is_ended(self) -> bool:
-        return self.row.state != "waiting"
+    drawn: list[str]
+    verdict: JsonObject
+    workspace: Path | None
 
 
-def packed(line: str, record: str) -> bytes:
-    """A line of trajectories.jsonl and one of records.jsonl, as a row keeps them."""
-    return zlib.compress(f"{line}\n{record}".encode(), 1)
+class _Start(Struct, frozen=True, kw_only=True):
+    sample: Sample
+    settings: Settings
+    kept: SessionRecord | None  # what an earlier process left of it
+    row: SampleRow
+    workspace: Path | None
 
 
-def unpacked(body: bytes) -> tuple[str, str]:
-    """The line and the record."""
-    line, _, record = zlib.decompress(body).decode().partition("\n")
-    return line, record
-
-
-async def run_sample(ctx: SampleContext, sample: Sample, row: SampleRow) -> SampleResult:
-    """Bring the sample to its end, going on with what an earlier process left of it.
+async def run_sample(ctx: SampleContext, row: SampleRow) -> SampleEnd:
+    """Bring the sample's conversation to its end, going on with what an earlier process left of it.
 
     A session that was cut off goes on from its last commit. Where a call's outcome is unknown and the workspace is one
     that the run itself made, the sample begins anew in a fresh one: so the call is neither repeated nor a fault of ours
     taught. Where the folder is the user's, the model is told, as in any session. What is not on this machine went with
     the process that had it: such a sample begins anew.
     """
-    session_id, attempt, kept = row.session_id, row.attempt, None
-    settings = _settings(ctx, sample)
-    is_here = settings.of(terminal.Section).backend == "local"
-    if session_id and is_here:
-        kept = await ctx.store.load(session_id)
-        if kept is not None and not sample.cwd and any(one.is_started for one in kept.open_calls):
-            kept = None
-    if kept is None:
-        attempt += 1
-        session_id = f"batch_{ctx.spec.run_id}_{sample.index:06d}_{attempt}"
-        if ctx.hold is not None:
-            await ctx.pool.run(ctx.hold, sample.index, attempt, session_id)
-    row = SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id)
-    drawn = _drawn(ctx, sample)
-    workspace = await ctx.pool.run(_workspace, ctx.workspaces, sample, kept is None) if is_here else None
-    with bound_settings(settings):
-        agent = _agent(ctx, sample, row, drawn, str(workspace or sample.cwd))
+    start = await ctx.pool.run(_started, ctx, row)
+    sample, drawn = start.sample, _drawn(ctx, start.sample)
+    with bound_settings(start.settings):
+        agent = _agent(ctx, start, drawn)
         ctx.agents[sample.index] = agent
         try:
-            verdict = await _verdict(ctx, agent, sample, kept)
+            verdict = await _verdict(ctx, agent, sample, start.kept)
         finally:
             ctx.agents.pop(sample.index, None)
             await agent.aclose()
-    if verdict.get("interrupted"):
-        return SampleResult(row=msgspec.structs.replace(row, state="waiting"))
-    result = await ctx.pool.run(_result, ctx, sample, row, drawn, verdict)
-    if workspace is not None and not sample.cwd and not ctx.spec.keeps_workspaces:
-        await ctx.pool.run(shutil.rmtree, workspace, True)
-    return result
+    return SampleEnd(sample=sample, row=start.row, drawn=drawn, verdict=verdict, workspace=start.workspace)
+
+
+def drop_workspace(ctx: SampleContext, end: SampleEnd) -> None:
+    """Remove the folder that the run made for the sample, unless it is to be kept; for a plain thread."""
+    if end.workspace is not None and not end.sample.cwd and not ctx.spec.keeps_workspaces:
+        shutil.rmtree(end.workspace, ignore_errors=True)
+
+
+def _started(ctx: SampleContext, row: SampleRow) -> _Start:
+    """All that has to be read, entered and made before the conversation begins, in one go on a thread."""
+    sample = ctx.sample(row.index)
+    settings = sample_settings(ctx, sample)
+    is_here = settings.of(terminal.Section).backend == "local"
+    kept = load_session(ctx.store, row.session_id) if row.session_id and is_here else None
+    if kept is not None and not sample.cwd and any(one.is_started for one in kept.open_calls):
+        kept = None
+    attempt, session_id = row.attempt, row.session_id
+    if kept is None:
+        attempt += 1
+        session_id = session_name(ctx.spec.run_id, sample.index, attempt)
+        if attempt > 1 and ctx.hold is not None:  # a first one was entered when it was taken
+            ctx.hold(sample.index, attempt, session_id)
+    return _Start(
+        sample=sample,
+        settings=settings,
+        kept=kept,
+        row=SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id),
+        workspace=_workspace(ctx.workspaces, sample, kept is None) if is_here else None,
+    )
+
+
+def load_session(store: SessionStore, session_id: str) -> SessionRecord | None:
+    """A session of the store, for a plain thread."""
+    sync: Callable[[str], SessionRecord | None] | None = getattr(store, "load_sync", None)
+    return sync(session_id) if sync is not None else asyncio.run(store.load(session_id))
 
 
 def seed_of(spec: RunSpec, sample: Sample) -> int:
@@ -143,7 +143,7 @@ def _workspace(root: Path, sample: Sample, is_fresh: bool) -> Path:
     return folder
 
 
-def _settings(ctx: SampleContext, sample: Sample) -> Settings:
+def sample_settings(ctx: SampleContext, sample: Sample) -> Settings:
     """The settings of the run, with the image of the sample."""
     backend = ctx.settings.of(terminal.Section).backend
     if not sample.image and backend == "local":
@@ -156,8 +156,8 @@ def _settings(ctx: SampleContext, sample: Sample) -> Settings:
     return ctx.settings.with_flags(flags)
 
 
-def _agent(ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[str], cwd: str) -> AIAgent:
-    spec = ctx.spec
+def _agent(ctx: SampleContext, start: _Start, drawn: list[str]) -> AIAgent:
+    spec, sample = ctx.spec, start.sample
     overrides: JsonObject = {}
     if spec.logprobs:
         overrides |= {"logprobs": True, "return_token_ids": True}
@@ -181,9 +181,9 @@ def _agent(ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[s
         providers_ignored=spec.providers_ignored or None,
         providers_order=spec.providers_order or None,
         provider_sort=spec.provider_sort or None,
-        enabled_toolsets=list(drawn),
-        cwd=cwd or None,
-        session_id=row.session_id,
+        enabled_toolsets=drawn,
+        cwd=str(start.workspace or sample.cwd) or None,
+        session_id=start.row.session_id,
         store=ctx.store,
         platform="batch",
         ephemeral_system_prompt=spec.ephemeral_system_prompt or None,
@@ -224,103 +224,6 @@ def _told(result: Mapping[str, Any], agent: AIAgent) -> JsonObject:
     names = ("session_id", "completed", "partial", "interrupted", "failed", "error", "model")
     told = {name: result.get(name) for name in names}
     return {**told, "exit_reason": result.get("turn_exit_reason"), "system": agent.told_first[0]}
-
-
-def _result(
-    ctx: SampleContext, sample: Sample, row: SampleRow, drawn: Sequence[str], verdict: Mapping[str, Any]
-) -> SampleResult:
-    """The row and what it gives, read from the store: the same whether the sample was disturbed or not."""
-    spec, store = ctx.spec, ctx.store
-    segments = _segments(store, str(verdict["session_id"]), spec, str(verdict.get("system") or ""))
-    last = segments[-1].session
-    messages = [to_dict(message) for message in last.messages]
-    tools, reasoning = tool_figures(messages, ctx.known_tools), reasoning_figures(messages)
-    usage, cost = last.totals, last.cost_usd
-    tokens = (usage.prompt_tokens or 0) + (usage.output_tokens or 0)
-    calls = sum(len(one.calls) for one in segments)
-    facts: JsonObject = {
-        "batch": spec.batch_of(sample.index),
-        "completed": bool(verdict.get("completed")),
-        "exit_reason": verdict.get("exit_reason"),
-        "api_calls": calls,
-        "tokens": tokens,
-        "cost_usd": cost,
-    }
-
-    def ended(
-        state: SampleState, reason: str = "", body: bytes | None = None, more: Mapping[str, Any] = {}
-    ) -> SampleResult:
-        done = msgspec.structs.replace(row, state=state, reason=reason, facts={**facts, **more})
-        return SampleResult(row=done, body=body)
-
-    if verdict.get("failed"):
-        return ended("failed", str(verdict.get("error") or verdict.get("exit_reason")))
-    counted = {name: one for name, one in tools.stats.items() if one["count"]}
-    if not reasoning["turns_with_reasoning"] and not spec.keeps_unreasoned:
-        return ended("dropped", NO_REASONING)
-    line = {
-        "prompt_index": sample.index,
-        "conversations": conversations(messages, ModelBriefing(segments[-1].system, last.tool_definitions or "[]")),
-        "metadata": {"batch_num": spec.batch_of(sample.index), "timestamp": timestamp(), "model": last.model},
-        "completed": bool(verdict.get("completed")),
-        "partial": bool(verdict.get("partial")),
-        "api_calls": calls,
-        "toolsets_used": list(drawn),
-        "tool_stats": tools.stats,
-        "tool_error_counts": tools.errors,
-    }
-    about: JsonObject = {
-        "prompt_index": sample.index,
-        "seed": seed_of(spec, sample),
-        "environment": environment_of(ctx, sample, last),
-    }
-    record = make_record(about, segments, spec.prefill_messages)
-    if problems := verify_record(record).problems:
-        return ended("dropped", NOT_VERIFIED, None, {"problems": problems[:3]})
-    body = packed(dumped(line), dumped(record))
-    if tools.unknown:
-        return ended("dropped", UNKNOWN_TOOL, body, {"unknown_tools": tools.unknown[:10]})
-    return ended("done", "", body, {"tools": counted, "reasoning": reasoning})
-
-
-def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) -> list[RecordSegment]:
-    found: list[RecordSegment] = []
-    db = _reader(store)
-    last = db(session_id)
-    if last is None:
-        raise LookupError(f"the session {session_id!r} is not in the store")
-    for each in (*last.earlier, session_id):
-        record = last if each == session_id else db(each)
-        if record is None:
-            continue
-        ephemeral = f"\n\n{spec.ephemeral_system_prompt}" if spec.ephemeral_system_prompt else ""
-        told = system if each == session_id and system else f"{record.system_prompt or ''}{ephemeral}"
-        rows = store.queries.records("model_calls", each, 0.0, -1)
-        calls = [from_json(row["record"], CallRecord) for row in reversed(rows)]
-        found.append(RecordSegment(session=record, system=told, calls=calls))
-    return found
-
-
-def _reader(store: SessionStore) -> Callable[[str], SessionRecord | None]:
-    """Sessions of the store for a plain thread."""
-    sync = getattr(store, "load_sync", None)
-    if sync is not None:
-        return sync  # type: ignore[no-any-return]  # of the stores that have one
-    return lambda session_id: asyncio.run(store.load(session_id))
-
-
-def environment_of(ctx: SampleContext, sample: Sample, session: SessionRecord) -> JsonObject:
-    """Where the sample was run, and the digest of that: two samples with one digest had the same surroundings."""
-    facts: JsonObject = {
-        "hermes": __version__,
-        "python": platform.python_version(),
-        "system": f"{sys.platform} {platform.machine()}",
-        "backend": _settings(ctx, sample).of(terminal.Section).backend,
-        "image": sample.image,
-        "tools_sha256": hashlib.sha256((session.tool_definitions or "").encode()).hexdigest(),
-    }
-    digest = hashlib.sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
-    return {**facts, "digest": digest}
 
 
 def stop_agents(ctx: SampleContext) -> None:

@@ -43,6 +43,11 @@ class SampleRow(Struct, frozen=True, kw_only=True):
     facts: JsonObject = field(default_factory=dict)
 
 
+def session_name(run_id: str, index: int, attempt: int) -> str:
+    """The session of a sample's attempt."""
+    return f"batch_{run_id}_{index:06d}_{attempt}"
+
+
 class BatchRows(Protocol):
     """The runs of a store, as plain calls that are durable when they return, each all or nothing."""
 
@@ -64,10 +69,13 @@ class BatchRows(Protocol):
 
     def counts(self, run_id: str) -> dict[SampleState, int]: ...
     def take(self, run_id: str, most: int) -> list[SampleRow]:
-        """The next that wait, for this process; none is given to two. What a process had that is gone waits again."""
+        """The next that wait, for this process; none is given to two. What a process had that is gone waits again.
+
+        They come as they were. One that nobody had begun is kept as begun, in the session of its first attempt.
+        """
 
     def hold(self, run_id: str, index: int, attempt: int, session_id: str) -> None:
-        """This process works on it, as this attempt and in this session: kept before the session begins."""
+        """This process begins it once more, as this attempt and in this session: kept before the session begins."""
 
     def put_back(self, run_id: str, index: int) -> None:
         """It was not brought to an end; it waits for whoever goes on."""
@@ -75,8 +83,8 @@ class BatchRows(Protocol):
     def again(self, run_id: str) -> int:
         """Those that failed wait again; how many."""
 
-    def finish(self, run_id: str, row: SampleRow, body: bytes | None) -> bool:
-        """It has ended as `row` says; `body` is what it gives. False when it had ended before: then nothing changes."""
+    def finish(self, run_id: str, *ended: tuple[SampleRow, bytes | None]) -> list[bool]:
+        """Samples have ended as their rows say, each with what it gives. False for one that had ended before."""
 
     def bodies(self, run_id: str, after: int = -1) -> Iterator[tuple[int, SampleState, bytes]]:
         """What samples gave, in order, those above index `after`, read piece by piece."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state import owner
-from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState
+from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState, session_name
 from hermes.state.codec import bind_text, decode_json, encode_json, read_text
 
 if TYPE_CHECKING:
@@ -89,11 +89,17 @@ class SqliteBatchRows:
                 f"SELECT {_COLUMNS} FROM batch_samples WHERE run_id = ? AND state = 'waiting'"
                 " ORDER BY attempt = 0, idx LIMIT ?"
             )
-            found = conn.execute(sql, (run_id, most)).fetchall()
+            found = [_sample(row) for row in conn.execute(sql, (run_id, most)).fetchall()]
+            first = [one.index for one in found if not one.attempt]
             conn.executemany(
-                f"UPDATE batch_samples SET state = 'running', owner = ? {_ONE}", [(me, run_id, row[0]) for row in found]
+                f"UPDATE batch_samples SET state = 'running', owner = ? {_ONE}",
+                [(me, run_id, one.index) for one in found],
             )
-            return [_sample(row) for row in found]
+            conn.executemany(
+                f"UPDATE batch_samples SET attempt = 1, session_id = ? {_ONE}",
+                [(session_name(run_id, index, 1), run_id, index) for index in first],
+            )
+            return found
 
         return self._store.write(work)
 
@@ -115,14 +121,13 @@ class SqliteBatchRows:
         sql = "UPDATE batch_samples SET state = 'waiting', reason = NULL WHERE run_id = ? AND state = 'failed'"
         return self._store.write(lambda conn: conn.execute(sql, (run_id,)).rowcount)
 
-    def finish(self, run_id: str, row: SampleRow, body: bytes | None) -> bool:
-        kept = None if body is None else b64encode(body).decode()
-        told = (row.state, row.attempt, row.session_id, bind_text(row.reason), bind_text(encode_json(row.facts)), kept)
+    def finish(self, run_id: str, *ended: tuple[SampleRow, bytes | None]) -> list[bool]:
         sql = (
             "UPDATE batch_samples SET state = ?, attempt = ?, session_id = ?, reason = ?, facts = ?, body = ?"
             f" {_ONE} AND state NOT IN {_ENDED}"
         )
-        return self._store.write(lambda conn: conn.execute(sql, (*told, run_id, row.index)).rowcount > 0)
+        told = [(*_values(row, body), run_id, row.index) for row, body in ended]
+        return self._store.write(lambda conn: [conn.execute(sql, one).rowcount > 0 for one in told])
 
     def bodies(self, run_id: str, after: int = -1) -> Iterator[tuple[int, SampleState, bytes]]:
         sql = (
@@ -152,6 +157,11 @@ class SqliteBatchRows:
             if len(page) < size:
                 return
             after = page[-1][0]
+
+
+def _values(row: SampleRow, body: bytes | None) -> tuple[Any, ...]:
+    kept = None if body is None else b64encode(body).decode()
+    return row.state, row.attempt, row.session_id, bind_text(row.reason), bind_text(encode_json(row.facts)), kept
 
 
 def _run(row: tuple[Any, ...]) -> BatchRun:

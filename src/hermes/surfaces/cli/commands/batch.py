@@ -182,7 +182,7 @@ def stats(cli: Cli, name: str, as_json: bool) -> None:
 @click.pass_obj
 def export(cli: Cli, name: str, output: Path | None, records: bool, is_all: bool) -> None:
     """Write the trajectories of a run, in the order of its dataset, as far as it is."""
-    from hermes.batch.sample_run import unpacked
+    from hermes.batch.sample_result import unpacked
 
     with _rows(cli) as rows:
         found = _find(rows, name)
