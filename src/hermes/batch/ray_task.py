@@ -13,7 +13,7 @@ from hermes.batch.dataset import Sample
 from hermes.batch.run import WORKSPACES, sample_context
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_result import SampleResult, failed, result_of
-from hermes.batch.sample_run import SampleContext, run_sample
+from hermes.batch.sample_run import SampleContext, run_sample, start_sample
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.runtime.setup.process import shared
@@ -68,7 +68,7 @@ async def _run(order: GroupOrder) -> list[GroupResult]:
 async def _one(ctx: SampleContext, row: SampleRow) -> GroupResult:
     fresh = SampleRow(index=row.index, digest=row.digest, attempt=row.attempt)
     try:
-        end = await run_sample(ctx, fresh)
+        end = await run_sample(ctx, await ctx.pool.run(start_sample, ctx, fresh))
         result = await ctx.pool.run(result_of, ctx, end)
     except Exception as error:  # noqa: BLE001 - the border of a sample: its fault ends no other; `failed` logs it
         result = failed(fresh, error)

@@ -16,7 +16,7 @@ from hermes.batch.result_writer import ResultWriter
 from hermes.batch.run_budget import RunBudget
 from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
 from hermes.batch.sample_result import SampleResult, failed
-from hermes.batch.sample_run import SampleContext, SampleEnd, run_sample, stop_agents
+from hermes.batch.sample_run import SampleContext, SampleEnd, SampleStart, run_sample, start_sample, stop_agents
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import model as model_section
@@ -28,6 +28,7 @@ from hermes.state import owner
 from hermes.state.batch_rows import BatchRows, BatchRun, SampleRow
 
 BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
+TAKEN_AT_ONCE = 32  # samples that are made ready together
 CHECKPOINT_EVERY_S = 10.0
 WORKSPACES = "workspaces"
 INTERRUPTED = "it was interrupted"
@@ -177,22 +178,22 @@ async def run_here(run: OpenedRun) -> None:
     run.stop.listen(lambda: stop_agents(ctx) if run.stop.is_hard else None)
     writer = ResultWriter(run, ctx)
     under_way: set[int] = set()  # taken from the store and not handed to the writer
-    ready: deque[SampleRow] = deque()
+    ready: deque[SampleStart | SampleResult] = deque()
     lock = asyncio.Lock()  # guards `ready`: one asks the store for more, the others wait for what it gets
 
-    async def next_row() -> SampleRow | None:
+    async def next_start() -> SampleStart | SampleResult | None:
         async with lock:
             if not ready and not run.stop.reason:
-                ready.extend(await run.process.pool.run(run.rows.take, run.spec.run_id, run.spec.num_workers))
-                under_way.update(row.index for row in ready)
+                ready.extend(await run.process.pool.run(_taken, run, ctx))
+                under_way.update(one.row.index for one in ready)
             return None if run.stop.reason or not ready else ready.popleft()
 
     async def worker() -> None:
-        while (row := await next_row()) is not None:
+        while (start := await next_start()) is not None:
             run.progress.running += 1
             try:
-                await writer.put(await _end_of(ctx, row))
-                under_way.discard(row.index)
+                await writer.put(await _end_of(ctx, start))
+                under_way.discard(start.row.index)
             finally:
                 run.progress.running -= 1
 
@@ -208,11 +209,24 @@ async def run_here(run: OpenedRun) -> None:
             await asyncio.shield(run.process.pool.run(run.rows.put_back, run.spec.run_id, index))
 
 
-async def _end_of(ctx: SampleContext, row: SampleRow) -> SampleEnd | SampleResult:
+def _taken(run: OpenedRun, ctx: SampleContext) -> list[SampleStart | SampleResult]:
+    """The next samples, ready to begin; one that cannot has its end here."""
+    found: list[SampleStart | SampleResult] = []
+    for row in run.rows.take(run.spec.run_id, min(run.spec.num_workers, TAKEN_AT_ONCE)):
+        try:
+            found.append(start_sample(ctx, row))
+        except Exception as error:  # noqa: BLE001 - the border of a sample; `failed` logs it
+            found.append(failed(row, error))
+    return found
+
+
+async def _end_of(ctx: SampleContext, start: SampleStart | SampleResult) -> SampleEnd | SampleResult:
+    if isinstance(start, SampleResult):
+        return start
     try:
-        return await run_sample(ctx, row)
+        return await run_sample(ctx, start)
     except Exception as error:  # noqa: BLE001 - the border of a sample: its fault ends no other; `failed` logs it
-        return failed(row, error)
+        return failed(start.row, error)
 
 
 async def _tick(run: OpenedRun) -> None:

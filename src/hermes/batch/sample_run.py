@@ -56,7 +56,9 @@ class SampleEnd(Struct, frozen=True, kw_only=True):
     workspace: Path | None
 
 
-class _Start(Struct, frozen=True, kw_only=True):
+class SampleStart(Struct, frozen=True, kw_only=True):
+    """A sample whose conversation can begin, or go on."""
+
     sample: Sample
     settings: Settings
     kept: SessionRecord | None  # what an earlier process left of it
@@ -64,15 +66,37 @@ class _Start(Struct, frozen=True, kw_only=True):
     workspace: Path | None
 
 
-async def run_sample(ctx: SampleContext, row: SampleRow) -> SampleEnd:
-    """Bring the sample's conversation to its end, going on with what an earlier process left of it.
+def start_sample(ctx: SampleContext, row: SampleRow) -> SampleStart:
+    """Read, enter and make all that has to be there before the conversation begins; for a plain thread.
 
     A session that was cut off goes on from its last commit. Where a call's outcome is unknown and the workspace is one
     that the run itself made, the sample begins anew in a fresh one: so the call is neither repeated nor a fault of ours
     taught. Where the folder is the user's, the model is told, as in any session. What is not on this machine went with
     the process that had it: such a sample begins anew.
     """
-    start = await ctx.pool.run(_started, ctx, row)
+    sample = ctx.sample(row.index)
+    settings = sample_settings(ctx, sample)
+    is_here = settings.of(terminal.Section).backend == "local"
+    kept = load_session(ctx.store, row.session_id) if row.session_id and is_here else None
+    if kept is not None and not sample.cwd and any(one.is_started for one in kept.open_calls):
+        kept = None
+    attempt, session_id = row.attempt, row.session_id
+    if kept is None:
+        attempt += 1
+        session_id = session_name(ctx.spec.run_id, sample.index, attempt)
+        if attempt > 1 and ctx.hold is not None:  # a first one was entered when it was taken
+            ctx.hold(sample.index, attempt, session_id)
+    return SampleStart(
+        sample=sample,
+        settings=settings,
+        kept=kept,
+        row=SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id),
+        workspace=_workspace(ctx.workspaces, sample, kept is None) if is_here else None,
+    )
+
+
+async def run_sample(ctx: SampleContext, start: SampleStart) -> SampleEnd:
+    """Bring the sample's conversation to its end, going on with what an earlier process left of it."""
     sample, drawn = start.sample, _drawn(ctx, start.sample)
     with bound_settings(start.settings):
         agent = _agent(ctx, start, drawn)
@@ -89,29 +113,6 @@ def drop_workspace(ctx: SampleContext, end: SampleEnd) -> None:
     """Remove the folder that the run made for the sample, unless it is to be kept; for a plain thread."""
     if end.workspace is not None and not end.sample.cwd and not ctx.spec.keeps_workspaces:
         shutil.rmtree(end.workspace, ignore_errors=True)
-
-
-def _started(ctx: SampleContext, row: SampleRow) -> _Start:
-    """All that has to be read, entered and made before the conversation begins, in one go on a thread."""
-    sample = ctx.sample(row.index)
-    settings = sample_settings(ctx, sample)
-    is_here = settings.of(terminal.Section).backend == "local"
-    kept = load_session(ctx.store, row.session_id) if row.session_id and is_here else None
-    if kept is not None and not sample.cwd and any(one.is_started for one in kept.open_calls):
-        kept = None
-    attempt, session_id = row.attempt, row.session_id
-    if kept is None:
-        attempt += 1
-        session_id = session_name(ctx.spec.run_id, sample.index, attempt)
-        if attempt > 1 and ctx.hold is not None:  # a first one was entered when it was taken
-            ctx.hold(sample.index, attempt, session_id)
-    return _Start(
-        sample=sample,
-        settings=settings,
-        kept=kept,
-        row=SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id),
-        workspace=_workspace(ctx.workspaces, sample, kept is None) if is_here else None,
-    )
 
 
 def load_session(store: SessionStore, session_id: str) -> SessionRecord | None:
@@ -156,7 +157,7 @@ def sample_settings(ctx: SampleContext, sample: Sample) -> Settings:
     return ctx.settings.with_flags(flags)
 
 
-def _agent(ctx: SampleContext, start: _Start, drawn: list[str]) -> AIAgent:
+def _agent(ctx: SampleContext, start: SampleStart, drawn: list[str]) -> AIAgent:
     spec, sample = ctx.spec, start.sample
     overrides: JsonObject = {}
     if spec.logprobs:

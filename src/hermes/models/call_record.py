@@ -9,7 +9,7 @@ import msgspec
 from hermes.models.endpoint import Endpoint, Quirks
 from hermes.ops import CallRecord
 from hermes.scope import TurnScope
-from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, HttpStream, ModelRequest
+from hermes.seams import DEFAULT_LIMITS, Body, HttpLimits, HttpStream, ModelRequest, RequestOptions
 from hermes.typed import convert
 from hermes.types import JsonObject, ModelResponse
 
@@ -22,6 +22,7 @@ class SentBytes:
     def __init__(self, inner: HttpStream) -> None:
         self._inner = inner
         self._newest: tuple[str, int] = ("", 0)
+        self._facts: tuple[RequestOptions, Endpoint | None, JsonObject] | None = None  # with what they are made of
 
     def post_stream(
         self, url: str, headers: Mapping[str, str], body: Body, scope: TurnScope, limits: HttpLimits = DEFAULT_LIMITS
@@ -53,9 +54,16 @@ class SentBytes:
             units=len(request.units),
             context_chars=len(request.units[-1].context) if request.units else 0,
             tools=len(request.tools),
-            facts={"options": _changed(request.options)} | (wire_facts(endpoint) if endpoint is not None else {}),
+            facts=self._facts_of(request.options, endpoint),
             tokens=response.tokens,
         )
+
+    def _facts_of(self, options: RequestOptions, endpoint: Endpoint | None) -> JsonObject:
+        kept = self._facts
+        if kept is None or kept[0] is not options or kept[1] is not endpoint:
+            facts = {"options": _changed(options)} | (wire_facts(endpoint) if endpoint is not None else {})
+            self._facts = kept = (options, endpoint, facts)
+        return kept[2]
 
 
 def clean_record(record: CallRecord, redact: Callable[[str], str]) -> CallRecord:
