@@ -12,11 +12,11 @@ from msgspec import Struct
 from hermes.batch.dataset import Dataset, Sample, read_dataset
 from hermes.batch.distributions import require_distribution
 from hermes.batch.output_files import OutputFiles
-from hermes.batch.result_writer import ResultWriter
 from hermes.batch.run_budget import RunBudget
 from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
 from hermes.batch.sample_result import SampleResult, failed
 from hermes.batch.sample_run import SampleContext, SampleEnd, SampleStart, run_sample, start_sample, stop_agents
+from hermes.batch.sample_writer import SampleWriter
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.config.sections import model as model_section
@@ -176,7 +176,7 @@ async def run_here(run: OpenedRun) -> None:
     ctx.sink = budget.sink()
     ctx.hold = lambda index, attempt, session_id: run.rows.hold(run.spec.run_id, index, attempt, session_id)
     run.stop.listen(lambda: stop_agents(ctx) if run.stop.is_hard else None)
-    writer = ResultWriter(run, ctx)
+    writer = SampleWriter(run, ctx)
     under_way: set[int] = set()  # taken from the store and not handed to the writer
     ready: deque[SampleStart | SampleResult] = deque()
     lock = asyncio.Lock()  # guards `ready`: one asks the store for more, the others wait for what it gets

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AT_ONCE = 16  # results in one commit; so many are held in memory with their lines and records
 
 
-class ResultWriter:
+class SampleWriter:
     """The line of ends that wait for their rows; `put` waits when it is as long as there are workers."""
 
     def __init__(self, run: "OpenedRun", ctx: SampleContext) -> None:
