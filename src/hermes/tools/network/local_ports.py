@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.listening_sockets import listening_here
-from hermes.tools.network.relay import fit, refuse, relay
+from hermes.tools.network.relay import Relay, fit, refuse
 from hermes.tools.network.space import PROXY_PORT, NetworkSpace
 
 # What people run on their machine and develop against, by the words of a question.
@@ -35,9 +35,10 @@ Spawn = Callable[..., None]
 class LocalPorts:
     """Lives on the loop of the session's network."""
 
-    def __init__(self, space: NetworkSpace, desk: HostDesk) -> None:
+    def __init__(self, space: NetworkSpace, desk: HostDesk, relay: Relay) -> None:
         self._space = space
         self._desk = desk
+        self._relay = relay
         self.own: set[tuple[str, int]] = {("127.0.0.1", PROXY_PORT)}  # where we listen in the namespace
         self.offered: dict[int, str] = {}  # ports of the session's programs, and where the person finds each
         self._listeners: dict[int, socket.socket] = {}
@@ -120,7 +121,7 @@ class LocalPorts:
         try:
             with contextlib.closing(connection), contextlib.closing(inside):
                 await asyncio.get_running_loop().sock_connect(fit(inside), (target, port))
-                await relay(connection, inside)
+                await self._relay.carry(connection, inside)
         finally:
             self._visitors.discard(connection)
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import fcntl
 import logging
-import os
 import select
 import socket
 import struct
@@ -13,80 +11,87 @@ import time
 from hermes.tools.supervisor.threads import in_daemon_thread
 
 log = logging.getLogger(__name__)
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
+_LARGE_CHUNK = 1 << 20
 _SMALL = 1 << 20
-_PIPE = 1 << 20
-_BUSY_S = 0.005
-_GATHER_S = 0.0005
+_MOST_LARGE = 32  # directions with a thread and a large chunk of their own; it bounds what programs can make us hold
+_STREAM = 16 * 1024
+_GATHER_S = 0.0001
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
-async def relay(one: socket.socket, other: socket.socket) -> None:
-    """Carry both ways; an end of one direction is passed on. Whatever breaks ends both; the caller closes them."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_carry(one, other))
-            group.create_task(_carry(other, one))
-    except* OSError as broken:
-        log.debug("a connection broke: %s", broken.exceptions)
+class Relay:
+    """Carries for one session; of its transfers so many may be large at once, the others stay on the loop."""
+
+    def __init__(self) -> None:
+        self._large = 0
+
+    async def carry(self, one: socket.socket, other: socket.socket) -> None:
+        """Carry both ways; an end of one direction is passed on. Whatever breaks ends both; the caller closes them."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carry_one_way(one, other))
+                group.create_task(self._carry_one_way(other, one))
+        except* OSError as broken:
+            log.debug("a connection broke: %s", broken.exceptions)
+
+    async def _carry_one_way(self, source: socket.socket, target: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        room, carried = memoryview(bytearray(_CHUNK)), 0
+        while size := await loop.sock_recv_into(source, room):
+            await loop.sock_sendall(target, room[:size])
+            carried += size
+            if carried >= _SMALL and self._large < _MOST_LARGE:
+                await self._carry_rest(source, target)
+                break
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    async def _carry_rest(self, source: socket.socket, target: socket.socket) -> None:
+        """Carry on to the end in a thread: something large would keep this loop from everybody else."""
+        ends = source.dup(), target.dup()  # the thread's own: ours may be closed before it ends
+        self._large += 1
+        try:
+            await in_daemon_thread(_copy, *ends)
+        except asyncio.CancelledError:
+            for each in (source, target):
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then finds an end
+            raise
+        finally:
+            self._large -= 1
 
 
-async def _carry(source: socket.socket, target: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    room, carried = memoryview(bytearray(_CHUNK)), 0
-    while carried < _SMALL and (size := await loop.sock_recv_into(source, room)):
-        await loop.sock_sendall(target, room[:size])
-        carried += size
-    if carried >= _SMALL:
-        await _carry_large(source, target)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Write on what comes, in pieces as large as can be had; closes both.
 
-
-async def _carry_large(source: socket.socket, target: socket.socket) -> None:
-    """Carry on to the end in a thread: something large would keep this loop from everybody else."""
-    ends = os.dup(source.fileno()), os.dup(target.fileno())  # the thread's own: ours may be closed before it ends
-    try:
-        await in_daemon_thread(_splice, *ends)
-    except asyncio.CancelledError:
-        for each in (source, target):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then finds an end
-        raise
-
-
-def _splice(source: int, target: int) -> None:
-    """Move bytes from one socket to the other through a pipe, so that they never come into this process."""
-    out_of, into = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    To splice the pages from socket to socket would be dearer: the kernel makes few large packets of what is written at
+    once, but sends spliced pages on in the small pieces that they came in.
+    """
     readable, writable = select.poll(), select.poll()
     readable.register(source, select.POLLIN)
     writable.register(target, select.POLLOUT)
-    flags = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
-    came = 0.0
-    try:
-        with contextlib.suppress(OSError):  # the user's pipes are as large as they may be
-            fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _PIPE)
+    room, size = memoryview(bytearray(_LARGE_CHUNK)), 0
+    with source, target:
         while True:
             try:
-                left = os.splice(source, into, _PIPE, flags=flags)
+                came = source.recv_into(room)
             except BlockingIOError:
                 readable.poll()
-                now = time.monotonic()
-                if now - came < _BUSY_S:
-                    # A stream, which comes in pieces of 16 KB: to wake for each costs as much as the rest of the way.
+                if size >= _STREAM:
+                    # More is on its way, in pieces of 16 KB: to wake for each costs as much as the rest of the way.
                     time.sleep(_GATHER_S)
-                came = now
+                size = 0
                 continue
-            if not left:
+            size += came
+            if not came:
                 return
-            while left:
+            sent = 0
+            while sent < came:
                 try:
-                    left -= os.splice(out_of, target, left, flags=flags)
+                    sent += target.send(room[sent:came])
                 except BlockingIOError:
                     writable.poll()
-    finally:
-        for fd in (out_of, into, source, target):
-            os.close(fd)
 
 
 def refuse(connection: socket.socket) -> None:

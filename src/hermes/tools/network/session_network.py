@@ -23,7 +23,7 @@ from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
 from hermes.tools.network.made_up_names import MadeUpNames
-from hermes.tools.network.relay import fit, refuse, relay
+from hermes.tools.network.relay import Relay, fit, refuse
 from hermes.tools.network.space import PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
 from hermes.tools.network.wish import HostWish, meant_to_send, program_of
 from hermes.tools.supervisor.threads import in_daemon_thread
@@ -51,7 +51,8 @@ class SessionNetwork:
     def __init__(self, space: NetworkSpace, supervisor: MakesNetworks, wishes: NetworkWishes) -> None:
         self.space = space
         self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports))
-        self.ports = LocalPorts(space, self.desk)
+        self._relay = Relay()
+        self.ports = LocalPorts(space, self.desk, self._relay)
         self.ports.refill = self._refill_soon
         self._supervisor = supervisor
         self._wishes = wishes
@@ -315,7 +316,7 @@ class SessionNetwork:
         with contextlib.closing(other):
             if led:
                 await _loop().sock_sendall(connection, led)
-            await relay(connection, other)
+            await self._relay.carry(connection, other)
             connection.close()
 
     async def _reach_local(self, connection: socket.socket, port: int) -> None:
@@ -326,7 +327,7 @@ class SessionNetwork:
             return
         with contextlib.closing(socket.socket()) as other:
             await _loop().sock_connect(fit(other), ("127.0.0.1", port))
-            await relay(connection, other)
+            await self._relay.carry(connection, other)
             connection.close()
 
     async def _connected(self, host: str, port: int) -> socket.socket | None:

@@ -1,5 +1,6 @@
 """A session's network namespace as the runtime holds it: descriptors and sockets of it, and nothing that runs there."""
 
+import contextlib
 import errno
 import json
 import logging
@@ -130,6 +131,8 @@ async def make_space(supervisor: MakesNetworks) -> NetworkSpace:
     try:
         space.routes.refuse_datagrams()
         space.wire.setblocking(False)
+        with contextlib.suppress(OSError):
+            space.routes.allow_large_packets()
     except OSError as error:
         space.close()
         raise ToolError(f"the session's network could not be made: {error.strerror}") from error
