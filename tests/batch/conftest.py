@@ -25,6 +25,8 @@ def reply(request: RecordedRequest) -> Reply:
     rounds = sum(one["role"] == "tool" for one in messages)
     if "no thoughts" in asked:
         return says("Just so.")
+    if "say nothing" in asked:
+        return says("")
     if "unknown tool" in asked and not rounds:
         return thinks("Well.") + calls("teleport", to="Mars")
     if rounds < TURNS:

@@ -111,7 +111,7 @@ async def test_what_is_dropped_is_counted_with_its_reason(spec: MakeSpec, datase
     checkpoint = json.loads((folder / "checkpoint.json").read_text())
     assert checkpoint["batch_stats"]["0"]["discarded_no_reasoning"] == 1
 
-    kept = await run_batch(spec(file, run_name="all", keeps_unreasoned=True))
+    kept = await run_batch(spec(file, run_name="all", folder=str(tmp_path / "all"), keeps_unreasoned=True))
     assert kept.progress.done == 2
 
 
@@ -207,7 +207,10 @@ async def test_a_budget_of_a_sample_ends_that_sample_alone(spec: MakeSpec, datas
     report = await run_batch(spec(dataset("a", "no thoughts"), sample_tokens=4000, keeps_unreasoned=True))
 
     assert states(report) == "fado"
-    assert "cap" in next(iter(rows().rows(report.run_id))).reason
+    reason = next(iter(rows().rows(report.run_id))).reason
+    assert reason.startswith(
+        "the sample's budget is used up: 6156 of 4000 tokens are spent. With another: hermes batch"
+    )
 
 
 async def test_each_sample_has_a_folder_of_its_own(spec: MakeSpec, dataset: Dataset, tmp_path: Path) -> None:

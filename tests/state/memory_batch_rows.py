@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from hermes.state import owner
-from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState, session_name
+from hermes.state.batch_rows import (
+    ENDED,
+    SAMPLE_STATES,
+    BatchRun,
+    RunSpending,
+    SampleKey,
+    SampleRow,
+    SampleState,
+)
 
 
 class MemoryBatchRows:
@@ -20,7 +28,9 @@ class MemoryBatchRows:
         self._runs[run.run_id] = replace(run, started_at=at, ended_at=None)
         rows = self._samples.setdefault(run.run_id, {})
         fresh = [one for one in samples if one.index not in rows or rows[one.index][0].digest != one.digest]
-        rows.update({one.index: (SampleRow(index=one.index, digest=one.digest), None) for one in fresh})
+        for one in fresh:
+            attempt = rows[one.index][0].attempt if one.index in rows else 0
+            rows[one.index] = (SampleRow(index=one.index, digest=one.digest, attempt=attempt), None)
         return len(fresh)
 
     def find(self, run_id: str) -> BatchRun | None:
@@ -39,15 +49,15 @@ class MemoryBatchRows:
         states = [row.state for row in self.rows(run_id)]
         return {state: states.count(state) for state in SAMPLE_STATES}
 
-    def take(self, run_id: str, most: int) -> list[SampleRow]:
+    def take(self, run_id: str, most: int, below: int | None = None) -> list[SampleRow]:
         me = owner.this_process()
         for row in list(self.rows(run_id)):
             if row.state == "running" and row.owner != me and not owner.may_be_alive(row.owner):
                 self._put(run_id, replace(row, state="waiting"))
-        waiting = [row for row in self.rows(run_id) if row.state == "waiting"]
+        waiting = [row for row in self.rows(run_id) if row.state == "waiting" and (below is None or row.index < below)]
         found = sorted(waiting, key=lambda row: (row.attempt == 0, row.index))[:most]
         for row in found:
-            first = {} if row.attempt else {"attempt": 1, "session_id": session_name(run_id, row.index, 1)}
+            first = {} if row.attempt else {"attempt": 1, "session_id": self._runs[run_id].session_of(row.index, 1)}
             self._put(run_id, replace(row, state="running", owner=me, **first))
         return found
 
@@ -81,6 +91,9 @@ class MemoryBatchRows:
         for index, (row, body) in sorted(self._samples.get(run_id, {}).items()):
             if index > after and body is not None:
                 yield index, row.state, body
+
+    def spending(self, run_id: str) -> RunSpending:
+        return RunSpending()
 
     def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
         return self._samples.get(run_id, {}).get(index)

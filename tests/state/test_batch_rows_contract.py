@@ -1,10 +1,13 @@
 """What every `BatchRows` owes a run."""
 
+import sqlite3
+import time
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from hermes.ops import SessionCreated
 from hermes.seams import EventStore
 from hermes.state import SqliteStore
 from hermes.state.batch_rows import BatchRows, BatchRun, SampleKey, SampleRow
@@ -52,6 +55,15 @@ def test_other_words_at_a_place_are_a_new_sample(store: Store) -> None:
 
     assert states(rows) == "wwwww"
     assert list(rows.bodies("r")) == []
+    found = rows.take("r", 1)  # what was begun there once goes first, as another attempt in no session yet
+    assert [(row.index, row.digest, row.attempt, row.session_id) for row in found] == [(1, "new", 1, "")]
+
+
+def test_only_samples_before_a_place_are_taken(store: Store) -> None:
+    rows = begun(store)
+
+    assert [row.index for row in rows.take("r", 9, below=2)] == [0, 1]
+    assert rows.take("r", 9, below=2) == []
 
 
 def test_no_sample_is_taken_twice_and_what_was_begun_comes_first(store: Store) -> None:
@@ -62,8 +74,8 @@ def test_no_sample_is_taken_twice_and_what_was_begun_comes_first(store: Store) -
 
     assert [(row.index, row.attempt) for row in first] == [(0, 0), (1, 0)]
     again = rows.take("r", 2)
-    assert [(row.index, row.attempt, row.session_id) for row in again] == [(1, 1, "batch_r_000001_1"), (2, 0, "")]
-    rows.hold("r", 1, 2, "batch_r_000001_2")
+    assert [(row.index, row.attempt, row.session_id) for row in again] == [(1, 1, RUN.session_of(1, 1)), (2, 0, "")]
+    rows.hold("r", 1, 2, RUN.session_of(1, 2))
     rows.put_back("r", 1)
     assert [(row.index, row.attempt) for row in rows.take("r", 9)] == [(1, 2), (3, 0), (4, 0)]
     assert rows.take("r", 9) == []
@@ -135,6 +147,27 @@ def test_what_a_process_had_that_is_gone_waits_again(tmp_path: Path) -> None:
     )
 
     assert [row.index for row in rows.take("r", 9)] == [1, 3, 4]
+    store.close_sync()
+
+
+def test_what_a_process_has_elsewhere_waits_again_once_its_sessions_are_silent(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    rows = begun(store)
+    rows.take("r", 2)
+    session = RUN.session_of(0, 1)
+    store.commit_sync(SessionCreated(session_id=session, source="batch", model="m"))
+
+    def elsewhere(conn: sqlite3.Connection, at: float) -> int:
+        conn.execute("UPDATE batch_samples SET owner = 'far/0/1:7:1' WHERE idx < 2")
+        conn.execute("DELETE FROM leases")
+        values = (session, "far/0/1:7:1", at, at)
+        sql = "INSERT INTO leases(fence, session_id, owner, since, renewed_at) VALUES (1, ?, ?, ?, ?)"
+        return conn.execute(sql, values).rowcount
+
+    store.write(lambda conn: elsewhere(conn, time.time()))
+    assert [row.index for row in rows.take("r", 1)] == [2]
+    store.write(lambda conn: elsewhere(conn, time.time() - 3600))
+    assert [row.index for row in rows.take("r", 9)] == [0, 1, 3, 4]
     store.close_sync()
 
 

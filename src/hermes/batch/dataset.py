@@ -46,9 +46,12 @@ class Dataset(Struct):
 
     def sample(self, index: int) -> Sample:
         """The sample at this place; `UserError` when the file has changed under the run."""
-        with self.path.open("rb") as file:
-            file.seek(self.places[index])
-            found = _sample(file.readline(), index)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.places[index])
+                found = _sample(file.readline(), index)
+        except OSError as error:
+            raise UserError(f"cannot read the dataset {str(self.path)!r}: {reason_of(error)}") from error
         if isinstance(found, str):
             raise UserError(f"{str(self.path)!r} has changed while it was read: sample {index} is gone")
         return found
@@ -67,6 +70,8 @@ def read_dataset(path: Path, most: int | None = None) -> Dataset:
     """Look through the file; `UserError` when it cannot be read or has no valid line. At most `most` samples."""
     found = Dataset(path, array("Q"))
     place = 0
+    if path.exists() and not path.is_file():
+        raise UserError(f"the dataset {str(path)!r} is no file; it is read more than once, so write it to one first")
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):

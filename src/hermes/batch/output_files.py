@@ -25,6 +25,7 @@ from hermes.types import JsonObject
 
 TRAJECTORIES, RECORDS = "trajectories.jsonl", "records.jsonl"
 CHECKPOINT, STATISTICS = "checkpoint.json", "statistics.json"
+OUTPUTS = (TRAJECTORIES, RECORDS, CHECKPOINT, STATISTICS, "batch_0.jsonl")
 
 
 class _Numbered(Struct):
@@ -112,7 +113,9 @@ class OutputFiles:
         spec, totals, reasons, states = self._spec, Totals(), dict[str, int](), dict[str, int]()
         for row in self._rows.rows(spec.run_id):
             states[row.state] = states.get(row.state, 0) + 1
-            totals.add(row.facts) if row.facts else None
+            if row.facts:
+                totals.add(row.facts)
+                totals.incomplete += row.state == "done" and not row.facts.get("completed", True)
             if row.reason:
                 word = row.reason if row.state == "dropped" else "failed"
                 reasons[word] = reasons.get(word, 0) + 1
@@ -137,6 +140,7 @@ class OutputFiles:
             "tokens": totals.tokens,
             "cost_usd": round(totals.cost_usd, 6),
             "unpriced_samples": totals.unpriced,
+            "incomplete_samples": totals.incomplete,
             "seed": spec.seed,
         }
 

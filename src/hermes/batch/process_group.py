@@ -18,6 +18,8 @@ from hermes.errors import ToolError, UserError
 from hermes.seams import Child, Decision, SpawnSpec
 from hermes.types import JsonObject
 
+STOPPED = "stopped: "  # how a process says why it went no further
+STOP_GRACE_S = 5.0  # for the samples of a process to be put back
 MAX_DEATHS = 3  # of one process after another, none of which brought a sample to its end
 
 
@@ -54,9 +56,10 @@ async def _keep_one(run: OpenedRun, share: int, many: int) -> None:
 async def _one(run: OpenedRun, share: int, many: int) -> int:
     """One process to its end; its exit code."""
     spec = run.spec
-    caps = {
-        "run_usd": None if spec.run_usd is None else max(0.0, spec.run_usd - run.progress.cost_usd) / many,
-        "run_tokens": None if spec.run_tokens is None else max(0, spec.run_tokens - run.progress.tokens) // many,
+    spent = await run.process.pool.run(run.rows.spending, spec.run_id)
+    caps = {  # of all that the run has spent, and this one's share of what is left
+        "run_usd": None if spec.run_usd is None else _share(spec.run_usd, spent.cost_usd, many),
+        "run_tokens": None if spec.run_tokens is None else int(_share(spec.run_tokens, spent.tokens, many)),
     }
     order = WorkerOrder(
         run_id=spec.run_id,
@@ -75,17 +78,35 @@ async def _one(run: OpenedRun, share: int, many: int) -> int:
             confinement=outside("batch process"),
         ),
     )
+    halted = asyncio.Event()
+    run.stop.listen(lambda: halted.set() if run.stop.is_hard else child.close_stdin())
     try:
         await child.write(msgspec.json.encode(order) + b"\n")
-        run.stop.listen(child.close_stdin)
-        async for line in _lines(child):
-            await run.process.pool.run(_take, run, int(line))
-            run.tell()
-        return await child.wait()
-    except (BrokenPipeError, ToolError):
-        return 1
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(_stop_when(halted, child), name="batch process stop")
+            async for line in _lines(child):
+                if line.isdigit():
+                    await run.process.pool.run(_take, run, int(line))
+                elif line.startswith(STOPPED.encode()):
+                    run.stop.drain(line.removeprefix(STOPPED.encode()).decode("utf-8", "replace"))
+                run.tell()
+            code = await child.wait()
+            stopping.cancel()
+        return code
+    except* (BrokenPipeError, ToolError):
+        pass
     finally:
         child.release()
+    return 1
+
+
+async def _stop_when(halted: asyncio.Event, child: Child) -> None:
+    await halted.wait()
+    await child.stop(grace_s=STOP_GRACE_S)
+
+
+def _share(cap: float, spent: float, many: int) -> float:
+    return spent + max(0.0, cap - spent) / many
 
 
 def _path() -> str:
@@ -98,8 +119,7 @@ async def _lines(child: Child) -> AsyncIterator[bytes]:
     async for chunk in child.output():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            if line.strip().isdigit():
-                yield line
+            yield line.strip()
 
 
 def _take(run: OpenedRun, index: int) -> None:

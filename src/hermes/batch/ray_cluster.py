@@ -16,7 +16,7 @@ from hermes.batch.ray_task import GroupOrder, GroupResult, run_group
 from hermes.batch.run import OpenedRun
 from hermes.batch.sample_result import SampleResult, failed
 from hermes.errors import ToolError, UserError
-from hermes.state.batch_rows import SampleRow, session_name
+from hermes.state.batch_rows import SampleRow
 from hermes.typed import from_msgpack
 
 log = logging.getLogger(__name__)
@@ -26,12 +26,17 @@ MAX_RETRIES = 5  # of a task whose worker or node is gone
 WAIT_S = 0.5
 
 
-async def run_on_ray(run: OpenedRun) -> None:
-    """Run what waits on the cluster that RAY_ADDRESS names, or that this machine belongs to."""
+def require_ray() -> Any:
+    """The library; `UserError` that names the extra where it is missing."""
     try:
-        ray = importlib.import_module("ray")
+        return importlib.import_module("ray")
     except ImportError as error:
         raise UserError(MISSING) from error
+
+
+async def run_on_ray(run: OpenedRun) -> None:
+    """Run what waits on the cluster that RAY_ADDRESS names, or that this machine belongs to."""
+    ray = require_ray()
     address = run.settings.environ.get("RAY_ADDRESS") or os.environ.get("RAY_ADDRESS") or "auto"
     pool = run.process.pool
     try:
@@ -62,7 +67,7 @@ class _Flow:
         run, pool = self._run, self._run.process.pool
         while True:
             while len(self._under_way) < self._most and not run.stop.reason:
-                rows = await pool.run(run.rows.take, run.spec.run_id, self._group)
+                rows = await pool.run(run.rows.take, run.spec.run_id, self._group, len(run.dataset))
                 if not rows:
                     break
                 await self._submit(rows)
@@ -79,7 +84,7 @@ class _Flow:
         run, pool = self._run, self._run.process.pool
         samples = [await pool.run(run.dataset.sample, row.index) for row in rows]
         order = GroupOrder(
-            run_id=run.spec.run_id,
+            run=run.entry,
             spec=msgspec.to_builtins(run.spec),
             flags=dict(run.settings.flags),
             config=_config(run),
@@ -90,7 +95,7 @@ class _Flow:
         for row in rows:
             if not row.attempt:
                 continue  # entered when it was taken
-            session_id = session_name(run.spec.run_id, row.index, row.attempt + 1)
+            session_id = run.entry.session_of(row.index, row.attempt + 1)
             await pool.run(run.rows.hold, run.spec.run_id, row.index, row.attempt + 1, session_id)
         self._under_way[self._task.remote(msgspec.json.encode(order))] = rows
         run.progress.running += len(rows)

@@ -17,7 +17,7 @@ from hermes.batch.sample_run import SampleContext, run_sample, start_sample
 from hermes.config import paths
 from hermes.config.load import load_settings
 from hermes.runtime.setup.process import shared
-from hermes.state.batch_rows import SampleRow
+from hermes.state.batch_rows import BatchRun, SampleRow
 from hermes.typed import convert, from_json
 from hermes.types import JsonObject
 
@@ -25,7 +25,7 @@ from hermes.types import JsonObject
 class GroupOrder(Struct, kw_only=True):
     """What a task is told. Keys travel here and live in memory there; they are never written on the other machine."""
 
-    run_id: str
+    run: BatchRun
     spec: JsonObject
     flags: JsonObject
     config: str  # of config.yaml
@@ -56,7 +56,7 @@ async def _run(order: GroupOrder) -> list[GroupResult]:
         settings = load_settings(home=home, environ={**os.environ, **order.variables}, flags=order.flags)
         try:
             samples = {sample.index: sample for sample in order.samples}
-            ctx = sample_context(convert(order.spec, RunSpec), settings, shared, samples.__getitem__)
+            ctx = sample_context(order.run, convert(order.spec, RunSpec), settings, samples.__getitem__)
             ctx.workspaces = home / WORKSPACES
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(_one(ctx, row)) for row in order.rows]

@@ -5,20 +5,30 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hermes.batch.dataset import Dataset, Sample, read_dataset
 from hermes.batch.distributions import require_distribution
-from hermes.batch.output_files import OutputFiles
+from hermes.batch.output_files import OUTPUTS, OutputFiles
 from hermes.batch.run_budget import RunBudget
-from hermes.batch.run_spec import RunProgress, RunReport, RunSpec, replace_spec
+from hermes.batch.run_spec import LASTING, RunProgress, RunReport, RunSpec, replace_spec
 from hermes.batch.sample_result import SampleResult, failed
-from hermes.batch.sample_run import SampleContext, SampleEnd, SampleStart, run_sample, start_sample, stop_agents
+from hermes.batch.sample_run import (
+    SampleContext,
+    SampleEnd,
+    SampleStart,
+    run_sample,
+    start_sample,
+    stop_agents,
+    try_out,
+)
 from hermes.batch.sample_writer import SampleWriter
 from hermes.config import paths
-from hermes.config.load import load_settings
+from hermes.config.load import bound_settings, load_settings
 from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.disk_trouble import reason_of
@@ -26,10 +36,13 @@ from hermes.errors import UserError
 from hermes.runtime.setup.process import ProcessParts, shared
 from hermes.state import owner
 from hermes.state.batch_rows import BatchRows, BatchRun, SampleRow
+from hermes.tools.environments.command_env import redactor_of
+from hermes.typed import convert
 
 BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
 TAKEN_AT_ONCE = 32  # samples that are made ready together
 CHECKPOINT_EVERY_S = 10.0
+TELL_EVERY_S = 1.0
 WORKSPACES = "workspaces"
 INTERRUPTED = "it was interrupted"
 OnProgress = Callable[[RunProgress], None]
@@ -64,6 +77,7 @@ class RunStop:
 class OpenedRun(Struct, kw_only=True):
     """A run that is entered in the store and has its folder."""
 
+    entry: BatchRun
     spec: RunSpec
     settings: Settings
     dataset: Dataset
@@ -97,11 +111,6 @@ class OpenedRun(Struct, kw_only=True):
             self.files.append(row.index, body)
         self.progress.here += 1
         count(self.progress, row)
-        spec, progress = self.spec, self.progress
-        if (spec.run_usd is not None and progress.cost_usd >= spec.run_usd) or (
-            spec.run_tokens is not None and progress.tokens >= spec.run_tokens
-        ):
-            self.stop.drain("the run's budget is used up")
 
     def tell(self) -> None:
         self.progress.elapsed_s = time.time() - self.started
@@ -122,6 +131,10 @@ async def run_batch(
     `on` is "here", or "ray" for the cluster that `RAY_ADDRESS` names. The report tells what came of it.
     """
     settings = settings or load_settings()
+    if on == "ray":
+        from hermes.batch.ray_cluster import require_ray  # for who has a cluster
+
+        require_ray()
     async with _opened(spec, settings, stop or RunStop(), on_progress, resume) as run:
         try:
             async with asyncio.TaskGroup() as group:
@@ -171,8 +184,9 @@ def count(progress: RunProgress, row: SampleRow) -> None:
 
 async def run_here(run: OpenedRun) -> None:
     """Run what waits in this process, `num_workers` at once."""
-    budget = RunBudget(run.spec, run.settings, run.progress, run.stop)
-    ctx = sample_context(run.spec, run.settings, run.process, run.dataset.sample)
+    spent = await run.process.pool.run(run.rows.spending, run.spec.run_id)
+    budget = RunBudget(run.spec, run.settings, spent, run.stop)
+    ctx = sample_context(run.entry, run.spec, run.settings, run.dataset.sample)
     ctx.sink = budget.sink()
     ctx.hold = lambda index, attempt, session_id: run.rows.hold(run.spec.run_id, index, attempt, session_id)
     run.stop.listen(lambda: stop_agents(ctx) if run.stop.is_hard else None)
@@ -212,7 +226,7 @@ async def run_here(run: OpenedRun) -> None:
 def _taken(run: OpenedRun, ctx: SampleContext) -> list[SampleStart | SampleResult]:
     """The next samples, ready to begin; one that cannot has its end here."""
     found: list[SampleStart | SampleResult] = []
-    for row in run.rows.take(run.spec.run_id, min(run.spec.num_workers, TAKEN_AT_ONCE)):
+    for row in run.rows.take(run.spec.run_id, min(run.spec.num_workers, TAKEN_AT_ONCE), len(run.dataset)):
         try:
             found.append(start_sample(ctx, row))
         except Exception as error:  # noqa: BLE001 - the border of a sample; `failed` logs it
@@ -230,36 +244,40 @@ async def _end_of(ctx: SampleContext, start: SampleStart | SampleResult) -> Samp
 
 
 async def _tick(run: OpenedRun) -> None:
+    told = time.monotonic()
     while True:
-        await asyncio.sleep(CHECKPOINT_EVERY_S)
-        await run.process.pool.run(run.files.checkpoint)
+        await asyncio.sleep(TELL_EVERY_S)
+        run.tell()
+        if time.monotonic() - told >= CHECKPOINT_EVERY_S:
+            told = time.monotonic()
+            await run.process.pool.run(run.files.checkpoint)
 
 
 def sample_context(
-    spec: RunSpec, settings: Settings, process: ProcessParts, sample: Callable[[int], Sample]
+    entry: BatchRun, spec: RunSpec, settings: Settings, sample: Callable[[int], Sample]
 ) -> SampleContext:
-    """What the samples of a run share in this process; `UserError` when the distribution has no toolset here."""
+    """What the samples of a run share in this process; `UserError` when the distribution has no tool here."""
     from hermes.model_tools import get_all_tool_names
-    from hermes.toolsets import get_toolset_names
 
     try:
         distribution = require_distribution(spec.distribution, settings.home)
     except ValueError as error:
         raise UserError(str(error)) from error
-    here = frozenset(get_toolset_names())
-    if not here & set(distribution.toolsets):
-        raise UserError(
-            f"none of the toolsets of {spec.distribution!r} exists here: {', '.join(distribution.toolsets)}"
-        )
-    flags = {"spending.turn_usd": spec.sample_usd, "spending.turn_tokens": spec.sample_tokens}
+    flags = {"spending.session_usd": spec.sample_usd, "spending.session_tokens": spec.sample_tokens}
     given = {name: value for name, value in flags.items() if value is not None}
     settings = settings.with_flags(given) if given else settings
+    here = frozenset(name for name in distribution.toolsets if _has_tool(name, settings))
+    if not here:
+        raise UserError(
+            f"none of the toolsets of {spec.distribution!r} has a tool here: {', '.join(distribution.toolsets)}"
+        )
     return SampleContext(
         sample=sample,
+        run=entry,
         spec=spec,
         settings=settings,
-        store=process.store(settings),
-        pool=process.pool,
+        store=shared.store(settings),
+        pool=shared.pool,
         distribution=distribution,
         known_tools=frozenset(get_all_tool_names()),
         toolsets=here,
@@ -268,91 +286,146 @@ def sample_context(
     )
 
 
+def _has_tool(toolset: str, settings: Settings) -> bool:
+    from hermes.model_tools import get_tool_definitions
+    from hermes.toolsets import validate_toolset
+
+    with bound_settings(settings):
+        return validate_toolset(toolset) and bool(get_tool_definitions([toolset], quiet_mode=True))
+
+
 @contextlib.asynccontextmanager
 async def _opened(
     spec: RunSpec, settings: Settings, stop: RunStop, on_progress: OnProgress, resume: bool
 ) -> AsyncIterator[OpenedRun]:
-    spec = spec.checked()
-    paths.made(settings.home)
-    process = shared
-    rows = process.store(settings).batch_rows
-    run = await process.pool.run(_enter, spec, settings, rows, resume)
-    run.stop, run.on_progress, run.process = stop, on_progress, process
-    run.tell()
-    yield run
-
-
-def _enter(spec: RunSpec, settings: Settings, rows: BatchRows, resume: bool) -> OpenedRun:
-    """Enter the run and its samples; refuse one that is there already, unless it is to go on."""
-    dataset = read_dataset(Path(spec.dataset), spec.max_samples)
-    sample_context(spec, settings, shared, dataset.sample)  # what is wrong with it is told before anything is written
+    spec = _clean(spec.checked(), settings)
     if not spec.model:
         spec = replace_spec(spec, model=settings.of(model_section.Section).default)
-    known = rows.find(spec.run_id)
-    if known is not None and not resume:
-        raise UserError(
-            f"there is a run {spec.run_name!r} in {spec.folder!r} already; go on with it (--resume, "
-            f"hermes batch resume {spec.run_name}), or choose another name"
-        )
-    if known is not None:
-        _refuse_at_work(rows, spec)
-    try:
-        Path(spec.folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
-    started = time.time()
-    entry = BatchRun(run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=started)
-    files, progress = OutputFiles(spec, rows), RunProgress(total=len(dataset))
-    chunk = []
-    for key in dataset.keys():  # noqa: SIM118 - no mapping
-        chunk.append(key)
-        if len(chunk) == BEGIN_AT_ONCE:
-            rows.begin(entry, chunk)
-            chunk = []
-    rows.begin(entry, chunk)
-    if known is not None:
-        rows.again(spec.run_id)
-        files.mend()
-    for row in rows.rows(spec.run_id):
-        count(progress, row)
-    return OpenedRun(
+    paths.made(settings.home)
+    pool, rows = shared.pool, shared.store(settings).batch_rows
+    dataset = await pool.run(read_dataset, Path(spec.dataset), spec.max_samples)
+    known = await pool.run(_known, spec, rows, resume)
+    entry = known or BatchRun(
+        run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=time.time()
+    )
+    # What is wrong with it is told before anything is written.
+    ctx = await pool.run(sample_context, entry, spec, settings, dataset.sample)
+    await try_out(ctx)
+    files, progress = await pool.run(_enter, entry, spec, dataset, rows, known is not None)
+    progress.absent = sorted(set(ctx.distribution.toolsets) - ctx.toolsets)
+    run = OpenedRun(
+        entry=entry,
         spec=spec,
         settings=settings,
         dataset=dataset,
         rows=rows,
         files=files,
         progress=progress,
-        started=started,
-        stop=RunStop(),
-        on_progress=lambda _: None,
+        started=time.time(),
+        stop=stop,
+        on_progress=on_progress,
         process=shared,
+    )
+    run.tell()
+    yield run
+
+
+def _clean(spec: RunSpec, settings: Settings) -> RunSpec:
+    """The spec without secrets in its words, which are stored and sent: what is sent is then what the record has."""
+    redactor = redactor_of(settings, spec.api_key)
+    words = {"ephemeral_system_prompt": spec.ephemeral_system_prompt, "prefill_messages": spec.prefill_messages}
+    return replace_spec(spec, **redactor.redact_all(words))
+
+
+def _known(spec: RunSpec, rows: BatchRows, resume: bool) -> BatchRun | None:
+    """The run that is to go on; None for a new one. `UserError` when it may do neither."""
+    folder, known = Path(spec.folder), rows.find(spec.run_id)
+    if (folder / WORKSPACES).is_symlink():
+        raise UserError(f"{str(folder / WORKSPACES)!r} is a link; the folders of samples are made and removed there")
+    if known is None:
+        if found := next((name for name in OUTPUTS if (folder / name).exists()), ""):
+            raise UserError(
+                f"{spec.folder!r} holds files of another run ({found}); choose another name, or move them away"
+            )
+        return None
+    if not resume:
+        raise UserError(
+            f"there is a run {spec.run_name!r} in {spec.folder!r} already; go on with it (--resume, "
+            f"hermes batch resume {spec.run_name}), or choose another name"
+        )
+    begun = convert(known.spec, RunSpec)
+    for name in LASTING:
+        if (was := getattr(begun, name)) != (now := getattr(spec, name)):
+            raise UserError(
+                f"the run {spec.run_name!r} was begun with {name} {was!r}, and cannot go on with {now!r}; "
+                "begin another run for that"
+            )
+    refuse_at_work(rows, known)
+    return known
+
+
+def _enter(
+    entry: BatchRun, spec: RunSpec, dataset: Dataset, rows: BatchRows, goes_on: bool
+) -> tuple[OutputFiles, RunProgress]:
+    """Enter the run and its samples."""
+    try:
+        Path(spec.folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
+    files, progress = OutputFiles(spec, rows), RunProgress(total=len(dataset))
+    entry = replace(entry, spec=spec.stored())
+    keys = dataset.keys()
+    while chunk := list(islice(keys, BEGIN_AT_ONCE)):
+        rows.begin(entry, chunk)
+    if goes_on:
+        rows.again(spec.run_id)
+        files.mend()
+    for row in rows.rows(spec.run_id):
+        if row.index < len(dataset):
+            count(progress, row)
+    return files, progress
+
+
+def refuse_at_work(rows: BatchRows, run: BatchRun) -> None:
+    """Two that write the files of one run would spoil them for each other."""
+    if not rows.counts(run.run_id)["running"]:
+        return
+    me = owner.this_process()
+    for row in rows.rows(run.run_id):
+        if row.state == "running" and row.owner != me and owner.is_alive_here(row.owner):
+            who = owner.described(row.owner)
+            raise UserError(f"the run {run.name!r} is at work already ({who}); wait for its end, or stop it there")
+
+
+def _held(run: OpenedRun) -> str:
+    """Who has samples that this run did not get."""
+    held = [row for row in run.rows.rows(run.spec.run_id) if row.state == "running"]
+    if not held:
+        return ""
+    who = ", ".join(sorted({owner.described(row.owner) for row in held}))
+    return (
+        f"{len(held)} of its samples are held by {who}; if that is gone, they are free half a minute after it was "
+        "last heard of"
     )
 
 
-def _refuse_at_work(rows: BatchRows, spec: RunSpec) -> None:
-    """Two that write the files of one run would spoil them for each other."""
-    if not rows.counts(spec.run_id)["running"]:
-        return
-    me = owner.this_process()
-    for row in rows.rows(spec.run_id):
-        if row.state == "running" and row.owner != me and owner.is_alive_here(row.owner):
-            who = owner.described(row.owner)
-            raise UserError(f"the run {spec.run_name!r} is at work already ({who}); wait for its end, or stop it there")
-
-
 def _report(run: OpenedRun) -> RunReport:
-    told = run.files.finish(run.started, len(run.dataset))
-    if not run.stop.reason:
-        run.rows.ended(run.spec.run_id, time.time())
+    rows, progress = run.rows, run.progress
+    total = max(len(run.dataset), sum(rows.counts(run.spec.run_id).values()))
+    told = run.files.finish(run.started, total)
+    is_complete = progress.ended >= progress.total
+    if is_complete:
+        rows.ended(run.spec.run_id, time.time())
     with contextlib.suppress(OSError):
         (run.files.folder / WORKSPACES).rmdir()  # when nothing is left in it
     run.tell()
     return RunReport(
         run_id=run.spec.run_id,
         folder=run.files.folder,
-        progress=run.progress,
+        progress=progress,
         bad_lines=run.dataset.bad,
         bad_line_count=run.dataset.bad_count,
-        stopped=run.stop.reason,
+        stopped="" if is_complete else run.stop.reason,
+        held="" if is_complete or run.stop.reason else _held(run),
         reasons=told["dropped"],
     )

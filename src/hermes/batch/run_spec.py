@@ -1,6 +1,7 @@
 """What a run is asked for, and what it came to."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ from hermes.errors import UserError
 from hermes.types import JsonObject
 
 DATA = "data"  # the folder of runs, in the folder where they are started
+# What every sample of a run has in common: with another, its output would be two runs in one.
+LASTING = (
+    *("batch_size", "distribution", "model", "max_turns", "ephemeral_system_prompt", "max_tokens", "reasoning_effort"),
+    *("reasoning_disabled", "prefill_messages", "seed", "sends_seed", "logprobs", "keeps_unreasoned"),
+)
 NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -58,6 +64,10 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         for name in ("batch_size", "max_turns", "num_workers", "processes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is at least 1, not {getattr(self, name)}")
+        for name in ("sample_usd", "sample_tokens", "sample_seconds", "run_usd", "run_tokens"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UserError(f"{name} is a number above 0, not {value}")
         folder = Path(self.folder) if self.folder else Path.cwd() / DATA / self.run_name
         dataset = Path(self.dataset).expanduser().absolute()
         return replace_spec(self, folder=str(folder.expanduser().absolute()), dataset=str(dataset))
@@ -94,6 +104,7 @@ class RunProgress(Struct, kw_only=True):
     unpriced: int = 0  # samples whose price nobody knows
     elapsed_s: float = 0.0
     here: int = 0  # that ended in this process, of which the rate is told
+    absent: list[str] = field(default_factory=list)  # toolsets of the distribution that have no tool here
 
     @property
     def ended(self) -> int:
@@ -125,8 +136,9 @@ class RunReport(Struct, frozen=True, kw_only=True):
     bad_lines: list[tuple[int, str]]
     bad_line_count: int = 0
     stopped: str = ""  # why it ended before all samples had, if it did
+    held: str = ""  # who may be at work on samples that this run did not get
     reasons: dict[str, int] = field(default_factory=dict)  # why samples were dropped or failed
 
     @property
     def is_complete(self) -> bool:
-        return not self.stopped and self.progress.ended == self.progress.total
+        return self.progress.ended >= self.progress.total

@@ -63,6 +63,7 @@ class Totals:
         self.cost_usd = 0.0
         self.unpriced = 0
         self.api_calls = 0
+        self.incomplete = 0  # samples that are kept though their turn was not brought to its end
 
     def add(self, facts: Mapping[str, Any]) -> None:
         """Take the facts of one sample's row."""

@@ -25,7 +25,7 @@ from hermes.batch.sample_figures import (
 from hermes.batch.sample_run import SampleContext, SampleEnd, load_session, sample_settings, seed_of
 from hermes.config.sections import terminal
 from hermes.dicts import to_dict
-from hermes.errors import HermesError
+from hermes.errors import HermesError, StoreError
 from hermes.ops import CallRecord, SessionRecord
 from hermes.runtime.trajectory import ModelBriefing, conversations, dumped, timestamp
 from hermes.state.batch_rows import SampleRow, SampleState
@@ -34,6 +34,7 @@ from hermes.typed import from_json
 from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
+NO_ANSWER = "empty_response_exhausted"  # how a turn ends in which a model said nothing, however often it was asked
 
 
 class SampleResult(Struct, frozen=True, kw_only=True):
@@ -94,6 +95,7 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
     usage, cost = last.totals, last.cost_usd
     tokens = (usage.prompt_tokens or 0) + (usage.output_tokens or 0)
     calls = sum(len(one.calls) for one in segments)
+    cost = cost if calls else 0.0
     facts: JsonObject = {
         "batch": spec.batch_of(sample.index),
         "completed": bool(verdict.get("completed")),
@@ -110,7 +112,9 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
         return SampleResult(row=done, body=body)
 
     if verdict.get("failed"):
-        return ended("failed", str(verdict.get("error") or verdict.get("exit_reason")))
+        return ended("failed", _why(spec, verdict))
+    if verdict.get("exit_reason") == NO_ANSWER or not reasoning["total_assistant_turns"]:
+        return ended("failed", "the model gave no answer")
     counted = {name: one for name, one in tools.stats.items() if one["count"]}
     if not reasoning["turns_with_reasoning"] and not spec.keeps_unreasoned:
         return ended("dropped", NO_REASONING)
@@ -139,11 +143,21 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
     return ended("done", "", body, {"tools": counted, "reasoning": reasoning})
 
 
+def _why(spec: RunSpec, verdict: Mapping[str, Any]) -> str:
+    """Why a turn failed; a cap of the run's own is told by its option."""
+    told = str(verdict.get("error") or verdict.get("exit_reason"))
+    if verdict.get("exit_reason") != "spend_cap_reached" or (spec.sample_usd is None and spec.sample_tokens is None):
+        return told
+    spent = told.partition(". Raise")[0].removeprefix("the cap of this session is reached: ")
+    option = "--sample-usd" if "$" in spent else "--sample-tokens"
+    return f"the sample's budget is used up: {spent}. With another: hermes batch resume {spec.run_name} {option} N"
+
+
 def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) -> list[RecordSegment]:
     found: list[RecordSegment] = []
     last = load_session(store, session_id)
     if last is None:
-        raise LookupError(f"the session {session_id!r} is not in the store")
+        raise StoreError(f"the session {session_id!r} is not in the store")
     for each in (*last.earlier, session_id):
         record = last if each == session_id else load_session(store, each)
         if record is None:

@@ -18,9 +18,10 @@ from hermes.batch.run_spec import RunSpec
 from hermes.config.load import bound_settings
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
+from hermes.errors import UserError
 from hermes.ops import SessionRecord
 from hermes.seams import Sink
-from hermes.state.batch_rows import SampleRow, session_name
+from hermes.state.batch_rows import BatchRun, SampleRow
 from hermes.state.queries import SessionStore
 from hermes.tools.calling.pool import DaemonPool
 from hermes.types import JsonObject
@@ -33,13 +34,14 @@ class SampleContext(Struct, kw_only=True):
 
     sample: Callable[[int], Sample]  # the one at that place of the dataset
 
+    run: BatchRun
     spec: RunSpec
     settings: Settings
     store: SessionStore
     pool: DaemonPool
     distribution: Distribution
     known_tools: frozenset[str]
-    toolsets: frozenset[str]  # that exist here
+    toolsets: frozenset[str]  # those that have a tool here
     sink: Sink | None = None
     agents: dict[int, AIAgent]  # at work now, by sample
     workspaces: Path  # where samples that name no folder have theirs
@@ -75,6 +77,8 @@ def start_sample(ctx: SampleContext, row: SampleRow) -> SampleStart:
     the process that had it: such a sample begins anew.
     """
     sample = ctx.sample(row.index)
+    if sample.digest != row.digest:
+        raise UserError(f"sample {row.index} has changed in the dataset since the run began to work")
     settings = sample_settings(ctx, sample)
     is_here = settings.of(terminal.Section).backend == "local"
     kept = load_session(ctx.store, row.session_id) if row.session_id and is_here else None
@@ -83,7 +87,7 @@ def start_sample(ctx: SampleContext, row: SampleRow) -> SampleStart:
     attempt, session_id = row.attempt, row.session_id
     if kept is None:
         attempt += 1
-        session_id = session_name(ctx.spec.run_id, sample.index, attempt)
+        session_id = ctx.run.session_of(sample.index, attempt)
         if attempt > 1 and ctx.hold is not None:  # a first one was entered when it was taken
             ctx.hold(sample.index, attempt, session_id)
     return SampleStart(
@@ -91,8 +95,21 @@ def start_sample(ctx: SampleContext, row: SampleRow) -> SampleStart:
         settings=settings,
         kept=kept,
         row=SampleRow(index=sample.index, digest=row.digest, attempt=attempt, session_id=session_id),
-        workspace=_workspace(ctx.workspaces, sample, kept is None) if is_here else None,
+        workspace=_workspace(ctx, sample, kept is None) if is_here else None,
     )
+
+
+async def try_out(ctx: SampleContext) -> None:
+    """`UserError` for a model or an option that no sample could be run with. Nobody is asked anything."""
+    sample = Sample(index=0, prompt="")
+    row = SampleRow(index=0, digest="", session_id=ctx.run.session_of(0, 0))
+    start = SampleStart(sample=sample, settings=ctx.settings, kept=None, row=row, workspace=None)
+    with bound_settings(ctx.settings):
+        agent = _agent(ctx, start, sorted(ctx.toolsets & set(ctx.distribution.toolsets)))
+        try:
+            await agent.adescribe_prompt()
+        finally:
+            await agent.aclose()
 
 
 async def run_sample(ctx: SampleContext, start: SampleStart) -> SampleEnd:
@@ -134,10 +151,13 @@ def _drawn(ctx: SampleContext, sample: Sample) -> list[str]:
     return here or [name for name in likely if name in ctx.toolsets][:1]
 
 
-def _workspace(root: Path, sample: Sample, is_fresh: bool) -> Path:
+def _workspace(ctx: SampleContext, sample: Sample, is_fresh: bool) -> Path:
     if sample.cwd:
-        return Path(sample.cwd).expanduser()
-    folder = root / f"{sample.index:06d}"
+        own = Path(ctx.spec.dataset).parent / Path(sample.cwd).expanduser()
+        if not own.is_dir():
+            raise UserError(f"there is no folder {sample.cwd!r}, which the sample names as its cwd")
+        return own
+    folder = ctx.workspaces / f"{sample.index:06d}"
     if is_fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

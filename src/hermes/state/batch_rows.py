@@ -22,6 +22,14 @@ class BatchRun(Struct, frozen=True, kw_only=True):
     started_at: float = 0.0
     ended_at: float | None = None
 
+    def session_of(self, index: int, attempt: int) -> str:
+        """The session of a sample's attempt. A run that is forgotten and begun again has other sessions."""
+        return f"{self.session_prefix}{index:06d}_{attempt}"
+
+    @property
+    def session_prefix(self) -> str:
+        return f"batch_{self.run_id}_{int(self.started_at * 1000):x}_"
+
 
 class SampleKey(Struct, frozen=True):
     """Which sample of a dataset: its place and the digest of what it asks. Two equal prompts are two samples."""
@@ -43,9 +51,13 @@ class SampleRow(Struct, frozen=True, kw_only=True):
     facts: JsonObject = field(default_factory=dict)
 
 
-def session_name(run_id: str, index: int, attempt: int) -> str:
-    """The session of a sample's attempt."""
-    return f"batch_{run_id}_{index:06d}_{attempt}"
+class RunSpending(Struct, frozen=True, kw_only=True):
+    """What all model calls of a run have come to, also those of samples that were cut off or begun anew."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0  # calls whose price nobody knows
 
 
 class BatchRows(Protocol):
@@ -54,7 +66,8 @@ class BatchRows(Protocol):
     def begin(self, run: BatchRun, samples: Sequence[SampleKey]) -> int:
         """Keep the run and those of its samples that are not there yet; how many were added.
 
-        A place that now holds other words is a new sample, and its old row goes. Earlier figures of the run stay.
+        A place that now holds other words is a new sample, whose attempts go on counting. Earlier figures of the run,
+        and when it was started, stay.
         """
 
     def find(self, run_id: str) -> BatchRun | None: ...
@@ -68,10 +81,12 @@ class BatchRows(Protocol):
         """All samples in order, read piece by piece."""
 
     def counts(self, run_id: str) -> dict[SampleState, int]: ...
-    def take(self, run_id: str, most: int) -> list[SampleRow]:
-        """The next that wait, for this process; none is given to two. What a process had that is gone waits again.
+    def take(self, run_id: str, most: int, below: int | None = None) -> list[SampleRow]:
+        """The next that wait, of those before index `below`, for this process; none is given to two.
 
-        They come as they were. One that nobody had begun is kept as begun, in the session of its first attempt.
+        What a process had that is gone waits again, and what one had elsewhere that none of its sessions has been heard
+        from for a while. They come as they were. One that nobody had begun is kept as begun, in the session of its
+        first attempt.
         """
 
     def hold(self, run_id: str, index: int, attempt: int, session_id: str) -> None:
@@ -88,6 +103,9 @@ class BatchRows(Protocol):
 
     def bodies(self, run_id: str, after: int = -1) -> Iterator[tuple[int, SampleState, bytes]]:
         """What samples gave, in order, those above index `after`, read piece by piece."""
+
+    def spending(self, run_id: str) -> RunSpending:
+        """By the ledger, since the run was started."""
 
     def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
         """One sample and what it gave."""

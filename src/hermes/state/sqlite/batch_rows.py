@@ -9,8 +9,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state import owner
-from hermes.state.batch_rows import ENDED, SAMPLE_STATES, BatchRun, SampleKey, SampleRow, SampleState, session_name
+from hermes.state.batch_rows import (
+    ENDED,
+    SAMPLE_STATES,
+    BatchRun,
+    RunSpending,
+    SampleKey,
+    SampleRow,
+    SampleState,
+)
 from hermes.state.codec import bind_text, decode_json, encode_json, read_text
+from hermes.state.sqlite.leases import lease_of
+from hermes.state.sqlite.session_continuation import tip_of
 
 if TYPE_CHECKING:
     from hermes.state.sqlite.store import SqliteStore
@@ -20,6 +30,16 @@ _BODY_PAGE = 20
 _COLUMNS = "idx, digest, state, attempt, session_id, owner, reason, facts"
 _RUN = "SELECT run_id, name, folder, spec, started_at, ended_at FROM batch_runs"
 _ONE = "WHERE run_id = ? AND idx = ?"
+_ALL = 2**62
+# A child's calls are its sample's, and a session that is compressed goes on under another id.
+_SPENDING = (
+    "WITH RECURSIVE tree(id) AS (SELECT id FROM sessions WHERE id > ? AND id < ?"
+    " UNION SELECT s.id FROM sessions s JOIN tree ON s.parent_session_id = tree.id)"
+    " SELECT count(*), coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)"
+    " + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)), 0), coalesce(sum(cost_usd), 0.0),"
+    " coalesce(sum(cost_usd IS NULL AND output_tokens IS NOT NULL), 0)"
+    " FROM attempts WHERE session_id IN tree AND outcome IS NOT NULL"
+)
 _ENDED = f"({', '.join(repr(state) for state in ENDED)})"
 
 
@@ -40,11 +60,14 @@ class SqliteBatchRows:
             )
             known = dict(conn.execute("SELECT idx, digest FROM batch_samples WHERE run_id = ?", (run.run_id,)))
             fresh = [one for one in samples if known.get(one.index) != one.digest]
-            changed = [(run.run_id, one.index) for one in fresh if one.index in known]
-            conn.executemany(f"DELETE FROM batch_samples {_ONE}", changed)
+            conn.executemany(
+                "UPDATE batch_samples SET digest = ?, state = 'waiting', session_id = NULL, owner = NULL,"
+                f" reason = NULL, facts = NULL, body = NULL {_ONE}",
+                [(one.digest, run.run_id, one.index) for one in fresh if one.index in known],
+            )
             conn.executemany(
                 "INSERT INTO batch_samples(run_id, idx, digest, state, attempt) VALUES (?,?,?,'waiting',0)",
-                [(run.run_id, one.index, one.digest) for one in fresh],
+                [(run.run_id, one.index, one.digest) for one in fresh if one.index not in known],
             )
             return len(fresh)
 
@@ -72,33 +95,28 @@ class SqliteBatchRows:
         found = dict(self._store.read(lambda conn: conn.execute(sql, (run_id,)).fetchall()))
         return {state: found.get(state, 0) for state in SAMPLE_STATES}
 
-    def take(self, run_id: str, most: int) -> list[SampleRow]:
+    def take(self, run_id: str, most: int, below: int | None = None) -> list[SampleRow]:
         me = owner.this_process()
 
         def work(conn: sqlite3.Connection) -> list[SampleRow]:
-            running = "FROM batch_samples WHERE run_id = ? AND state = 'running'"
-            for (held_by,) in conn.execute(f"SELECT DISTINCT owner {running}", (run_id,)).fetchall():
-                if held_by != me and not owner.may_be_alive(held_by or ""):
-                    conn.execute(
-                        "UPDATE batch_samples SET state = 'waiting'"
-                        " WHERE run_id = ? AND state = 'running' AND owner IS ?",
-                        (run_id, held_by),
-                    )
+            _free_what_is_left(conn, run_id, me)
             # What was begun goes first: it is nearest to its end, and its workspace is there.
             sql = (
-                f"SELECT {_COLUMNS} FROM batch_samples WHERE run_id = ? AND state = 'waiting'"
+                f"SELECT {_COLUMNS} FROM batch_samples WHERE run_id = ? AND state = 'waiting' AND idx < ?"
                 " ORDER BY attempt = 0, idx LIMIT ?"
             )
-            found = [_sample(row) for row in conn.execute(sql, (run_id, most)).fetchall()]
-            first = [one.index for one in found if not one.attempt]
+            rows = conn.execute(sql, (run_id, _ALL if below is None else below, most)).fetchall()
+            found = [_sample(row) for row in rows]
             conn.executemany(
                 f"UPDATE batch_samples SET state = 'running', owner = ? {_ONE}",
                 [(me, run_id, one.index) for one in found],
             )
-            conn.executemany(
-                f"UPDATE batch_samples SET attempt = 1, session_id = ? {_ONE}",
-                [(session_name(run_id, index, 1), run_id, index) for index in first],
-            )
+            if first := [one.index for one in found if not one.attempt]:
+                run = _run(conn.execute(f"{_RUN} WHERE run_id = ?", (run_id,)).fetchone())
+                conn.executemany(
+                    f"UPDATE batch_samples SET attempt = 1, session_id = ? {_ONE}",
+                    [(run.session_of(index, 1), run_id, index) for index in first],
+                )
             return found
 
         return self._store.write(work)
@@ -137,6 +155,14 @@ class SqliteBatchRows:
         for index, state, body in self._pages(sql, run_id, after, _BODY_PAGE):
             yield index, state, b64decode(body)
 
+    def spending(self, run_id: str) -> RunSpending:
+        run = self.find(run_id)
+        if run is None:
+            return RunSpending()
+        prefix = run.session_prefix
+        found = self._store.read(lambda conn: conn.execute(_SPENDING, (prefix, f"{prefix}~")).fetchone())
+        return RunSpending(calls=found[0], tokens=found[1], cost_usd=found[2], unpriced=found[3])
+
     def sample(self, run_id: str, index: int) -> tuple[SampleRow, bytes | None] | None:
         sql = f"SELECT {_COLUMNS}, body FROM batch_samples {_ONE}"
         found = self._store.read(lambda conn: conn.execute(sql, (run_id, index)).fetchone())
@@ -157,6 +183,27 @@ class SqliteBatchRows:
             if len(page) < size:
                 return
             after = page[-1][0]
+
+
+def _free_what_is_left(conn: sqlite3.Connection, run_id: str, me: str) -> None:
+    """Let wait again what a process had that is gone."""
+    mine = "run_id = ? AND state = 'running' AND owner IS ?"
+    held = conn.execute("SELECT DISTINCT owner FROM batch_samples WHERE run_id = ? AND state = 'running'", (run_id,))
+    for (held_by,) in held.fetchall():
+        if held_by == me:
+            continue
+        if owner.may_be_alive(held_by or "") and (
+            owner.is_alive_here(held_by or "") or _is_heard(conn, run_id, held_by)
+        ):
+            continue
+        conn.execute(f"UPDATE batch_samples SET state = 'waiting' WHERE {mine}", (run_id, held_by))
+
+
+def _is_heard(conn: sqlite3.Connection, run_id: str, held_by: str | None) -> bool:
+    """Whether one that cannot be looked at, on another machine or in another container or boot, keeps up a session."""
+    sql = "SELECT session_id FROM batch_samples WHERE run_id = ? AND state = 'running' AND owner IS ?"
+    sessions = [row[0] for row in conn.execute(sql, (run_id, held_by)).fetchall() if row[0]]
+    return any(lease_of(conn, tip_of(conn, one)) is not None for one in sessions)
 
 
 def _values(row: SampleRow, body: bytes | None) -> tuple[Any, ...]:

@@ -5,11 +5,13 @@ import contextlib
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+from msgspec import to_builtins
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
@@ -28,6 +30,20 @@ Examples:
   hermes batch status prompts
   hermes batch resume prompts
   hermes batch export prompts --output first.jsonl"""
+
+
+def _caps(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that bound a sample and a run."""
+    told = (
+        ("--run-tokens", click.IntRange(min=1), "Most tokens the run may read and write."),
+        ("--run-usd", float, "Most dollars the run may cost."),
+        ("--sample-seconds", float, "Most seconds a sample may take in one go."),
+        ("--sample-tokens", click.IntRange(min=1), "Most tokens a sample may read and write."),
+        ("--sample-usd", float, "Most dollars a sample may cost."),
+    )
+    for name, kind, words in told:
+        command = click.option(name, type=kind, help=words)(command)
+    return command
 
 
 @click.group("batch", cls=Menu, epilog=EPILOG, invoke_without_command=True)
@@ -56,7 +72,11 @@ def batch(ctx: click.Context) -> None:
 @click.option("--provider", default="", help="Who serves it.")
 @click.option("--api-key", default="", help="Its key. Better in .env, where no list of processes shows it.")
 @click.option(
-    "--max-turns", type=click.IntRange(min=1), default=10, show_default=True, help="Model calls a sample may make."
+    "--max-turns",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Rounds of a sample before it sums up.",
 )
 @click.option("--num-workers", type=click.IntRange(min=1), default=4, show_default=True, help="Samples at once.")
 @click.option(
@@ -80,31 +100,30 @@ def batch(ctx: click.Context) -> None:
     "--sends-seed", is_flag=True, help="Ask the server for reproducible answers, another seed for each sample."
 )
 @click.option("--logprobs", is_flag=True, help="Keep token ids and log-probabilities, where the server gives them.")
-@click.option("--sample-usd", type=float, help="Most dollars a sample may cost.")
-@click.option("--sample-tokens", type=int, help="Most tokens a sample may read and write.")
-@click.option("--sample-seconds", type=float, help="Most seconds a sample may take.")
-@click.option("--run-usd", type=float, help="Most dollars the run may cost.")
-@click.option("--run-tokens", type=int, help="Most tokens the run may read and write.")
+@_caps
 @click.option("--keep-unreasoned", is_flag=True, help="Keep samples without any reasoning, too.")
 @click.option("--keep-workspaces", is_flag=True, help="Leave the folders of samples that have ended.")
 @click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
 @as_json
-@click.pass_obj
-def run(cli: Cli, /, as_json: bool, resume: bool, on: str, **options: Any) -> int:
+@click.pass_context
+def run(ctx: click.Context, /, as_json: bool, resume: bool, on: str, **options: Any) -> int:
     """Run the samples of DATASET.
 
     Progress goes to stderr, with --json as lines of JSON to stdout. Ctrl-C lets the samples under way come to their
     end, a second one stops them; both can be resumed. The exit code is 0 when every sample has ended and none failed.
     """
-    return _run(cli, _spec(options), resume=resume, on=on, as_json=as_json)
+    spec = _spec(options)
+    if resume:
+        given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+        spec = _as_begun(ctx.obj, spec, given)
+    return _run(ctx.obj, spec, resume=resume, on=on, as_json=as_json)
 
 
 @batch.command("resume")
 @click.argument("name")
 @click.option("--api-key", default="", help="The key of the model, which is never stored.")
 @click.option("--num-workers", type=click.IntRange(min=1), help="Samples at once; else as before.")
-@click.option("--run-usd", type=float, help="Another budget in dollars for the run.")
-@click.option("--run-tokens", type=int, help="Another budget in tokens for the run.")
+@_caps
 @click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
 @as_json
 @click.pass_obj
@@ -156,15 +175,23 @@ def stats(cli: Cli, name: str, as_json: bool) -> None:
         total = sum(rows.counts(found.run_id).values())
         told = OutputFiles(convert(found.spec, RunSpec), rows).statistics(found.started_at, total)
         failures = [(row.index, row.reason) for row in rows.rows(found.run_id) if row.state == "failed"]
+        spent = rows.spending(found.run_id)
     took = (found.ended_at or time.time()) - found.started_at
-    told |= {"duration_seconds": round(took, 2)}
+    told |= {"duration_seconds": round(took, 2), "spent": to_builtins(spent)}
     if as_json:
         cli.out.json({**told, "failures": [{"prompt_index": index, "reason": why} for index, why in failures]})
         return
     counted = told["samples"]
     cli.out.line(f"{name}: {counted['done']} done, {counted['dropped']} dropped, {counted['failed']} failed of {total}")
-    money = _money(told["cost_usd"], told["unpriced_samples"])
-    cli.out.line(f"{told['api_calls']:,} model calls, {told['tokens']:,} tokens, {money}")
+    money = _money(told["cost_usd"], told["unpriced_samples"], sum(counted.values()))
+    cli.out.line(f"{_many(told['api_calls'], 'model call')}, {told['tokens']:,} tokens, {money}")
+    if spent.calls > told["api_calls"]:
+        price = f"${spent.cost_usd:.4f}" if not spent.unpriced else "a price that is not known"
+        cli.out.line(
+            f"spent with what was cut off: {_many(spent.calls, 'model call')}, {spent.tokens:,} tokens, {price}"
+        )
+    if told["incomplete_samples"]:
+        cli.out.line(f"  not brought to their end, but kept: {told['incomplete_samples']}")
     for reason, many in told["dropped"].items():
         cli.out.line(_dropped(reason, many))
     for index, why in failures[:10]:
@@ -201,8 +228,12 @@ def export(cli: Cli, name: str, output: Path | None, records: bool, is_all: bool
 @click.pass_obj
 def forget(cli: Cli, name: str) -> None:
     """Remove a run from the store. Its files and its sessions stay."""
+    from hermes.batch.run import refuse_at_work
+
     with _rows(cli) as rows:
-        rows.forget(_find(rows, name).run_id)
+        found = _find(rows, name)
+        refuse_at_work(rows, found)
+        rows.forget(found.run_id)
     cli.out.note(f"The run {name!r} is forgotten.")
 
 
@@ -246,6 +277,22 @@ def _spec(options: dict[str, Any]) -> "RunSpec":
     return RunSpec(**options)
 
 
+def _as_begun(cli: Cli, spec: "RunSpec", given: set[str]) -> "RunSpec":
+    """The run as it was begun, if it was, with what is `given` now; what nobody gives is no wish to change it."""
+    from hermes.batch.run_spec import RunSpec, replace_spec
+
+    checked = spec.checked()
+    with _rows(cli) as rows:
+        known = rows.find(checked.run_id)
+    if known is None:
+        return spec
+    renamed = {"keep_unreasoned": "keeps_unreasoned", "keep_workspaces": "keeps_workspaces"}
+    renamed["prefill_messages_file"] = "prefill_messages"
+    names = {renamed.get(name, name) for name in given}
+    changes = {name: getattr(checked, name) for name in names if name in RunSpec.__struct_fields__}
+    return replace_spec(convert(known.spec, RunSpec), **{**changes, "api_key": spec.api_key})
+
+
 def _name_of(dataset: str) -> str:
     """What a run of `dataset` is called when nobody says: the file's name without its ending."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(dataset).stem).strip("-.") or "run"
@@ -278,9 +325,16 @@ class _Shown:
         self._last = 0.0
         self._moves = cli.out.stderr.isatty() and not as_json
         self._every_s = SHOW_EVERY_S if self._moves or as_json else 10 * SHOW_EVERY_S
+        self._has_begun = False
 
     def __call__(self, progress: "RunProgress") -> None:
         now = time.monotonic()
+        if not self._has_begun:
+            self._has_begun = True
+            if progress.absent and not self._as_json:
+                self._cli.out.note(
+                    f"No tool of these toolsets is here, so no sample has them: {', '.join(progress.absent)}"
+                )
         if now - self._last < self._every_s:
             return
         self._last = now
@@ -301,6 +355,7 @@ class _Shown:
             told = {
                 "folder": str(report.folder),
                 "stopped": report.stopped,
+                "held": report.held,
                 "dropped_by": report.reasons,
                 "exit_code": code,
             }
@@ -318,8 +373,10 @@ class _Shown:
         if report.stopped:
             name = report.folder.name
             out.note(f"Not all samples have ended: {report.stopped}. Go on with: hermes batch resume {name}")
+        elif report.held:
+            out.error(f"not all samples have ended: {report.held}; then: hermes batch resume {report.folder.name}")
         elif progress.failed:
-            out.error(f"{progress.failed} samples failed; why: hermes batch stats {report.folder.name}")
+            out.error(f"{_many(progress.failed, 'sample')} failed; why: hermes batch stats {report.folder.name}")
         out.line(str(report.folder))
         return code
 
@@ -335,19 +392,26 @@ def _line(progress: "RunProgress") -> str:
     left = progress.left_s
     told = [
         f"{progress.ended}/{progress.total} ended",
+        *([f"{progress.running} running"] if progress.running else []),
         *([f"{progress.dropped} dropped"] if progress.dropped else []),
         *([f"{progress.failed} failed"] if progress.failed else []),
         f"{progress.rate:.2f}/s",
         f"{progress.tokens:,} tokens",
-        _money(progress.cost_usd, progress.unpriced),
+        _money(progress.cost_usd, progress.unpriced, progress.ended),
     ]
     if left and progress.ended < progress.total:
         told.append(f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left")
     return ", ".join(told)
 
 
-def _money(cost: float, unpriced: int) -> str:
-    return f"${cost:.4f}" + (f" + {unpriced} samples without a price" if unpriced else "")
+def _money(cost: float, unpriced: int, of: int) -> str:
+    if unpriced and unpriced >= of:
+        return "price unknown"
+    return f"${cost:.4f}" + (f" + {_many(unpriced, 'sample')} without a price" if unpriced else "")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 @contextlib.contextmanager
@@ -382,9 +446,12 @@ def _rows(cli: Cli) -> "Iterator[BatchRows]":
 
 
 def _find(rows: "BatchRows", name: str) -> "BatchRun":
-    """The run by its name, id or folder; of several with one name the newest below this folder, else the newest."""
+    """The run by its name, id or folder; of several with one name that of ./data, else the newest below this folder."""
+    from hermes.batch.run_spec import DATA
+
     found = [one for one in rows.runs() if name in (one.name, one.run_id, one.folder)]
-    here = [one for one in found if Path(one.folder).is_relative_to(Path.cwd())]
     if not found:
         raise UserError(f"there is no run {name!r}; see: hermes batch status")
-    return (here or found)[0]
+    place = Path.cwd()
+    nearest = [one for one in found if Path(one.folder) == place / DATA / one.name]
+    return (nearest or [one for one in found if Path(one.folder).is_relative_to(place)] or found)[0]
