@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.batch import run_batch
-from hermes.batch.run import RunStop
+from hermes.batch.opened_run import RunStop
 from hermes.batch.run_spec import RunProgress
 from hermes.config.load import load_settings
 from hermes.errors import UserError

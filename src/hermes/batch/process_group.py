@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from msgspec import Struct
 
-from hermes.batch.run import OpenedRun
+from hermes.batch.opened_run import OpenedRun
 from hermes.batch.run_spec import replace_spec
 from hermes.confinement.outside import outside
 from hermes.errors import ToolError, UserError

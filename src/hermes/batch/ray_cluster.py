@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from hermes.batch.carried_session import carry_in
+from hermes.batch.opened_run import OpenedRun
 from hermes.batch.ray_task import GroupOrder, GroupResult, run_group
-from hermes.batch.run import OpenedRun
 from hermes.batch.sample_result import SampleResult, failed
 from hermes.errors import ToolError, UserError
 from hermes.state.batch_rows import SampleRow

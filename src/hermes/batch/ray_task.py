@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hermes.batch.carried_session import CarriedSession, carry_out
 from hermes.batch.dataset import Sample
-from hermes.batch.run import WORKSPACES, sample_context
+from hermes.batch.run_entry import WORKSPACES, sample_context
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_result import SampleResult, failed, result_of
 from hermes.batch.sample_run import SampleContext, run_sample, start_sample

@@ -10,7 +10,7 @@ from hermes.state.batch_rows import RunSpending
 from hermes.types import Event, ModelAnswered
 
 if TYPE_CHECKING:
-    from hermes.batch.run import RunStop
+    from hermes.batch.opened_run import RunStop
 
 
 class RunBudget:

@@ -14,7 +14,7 @@ from hermes.batch.sample_result import SampleResult, result_of
 from hermes.batch.sample_run import SampleContext, SampleEnd, drop_workspace
 
 if TYPE_CHECKING:
-    from hermes.batch.run import OpenedRun
+    from hermes.batch.opened_run import OpenedRun
 
 AT_ONCE = 16  # results in one commit; so many are held in memory with their lines and records
 

@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 
 from hermes.batch.dataset import read_dataset
+from hermes.batch.opened_run import OpenedRun, RunStop
 from hermes.batch.output_files import OutputFiles
 from hermes.batch.process_group import STOPPED, WorkerOrder
-from hermes.batch.run import OpenedRun, RunStop, run_here
+from hermes.batch.run import run_here
 from hermes.batch.run_spec import RunProgress, RunSpec
 from hermes.config.load import load_settings
 from hermes.runtime.setup.process import shared

@@ -19,7 +19,7 @@ from hermes.surfaces.cli.context import Cli
 from hermes.typed import convert
 
 if TYPE_CHECKING:
-    from hermes.batch.run import RunStop
+    from hermes.batch.opened_run import RunStop
     from hermes.batch.run_spec import RunProgress, RunReport, RunSpec
     from hermes.state.batch_rows import BatchRows, BatchRun
 
@@ -228,7 +228,7 @@ def export(cli: Cli, name: str, output: Path | None, records: bool, is_all: bool
 @click.pass_obj
 def forget(cli: Cli, name: str) -> None:
     """Remove a run from the store. Its files and its sessions stay."""
-    from hermes.batch.run import refuse_at_work
+    from hermes.batch.run_entry import refuse_at_work
 
     with _rows(cli) as rows:
         found = _find(rows, name)
@@ -299,7 +299,8 @@ def _name_of(dataset: str) -> str:
 
 
 def _run(cli: Cli, spec: "RunSpec", *, resume: bool, on: str, as_json: bool) -> int:
-    from hermes.batch.run import RunStop, run_batch
+    from hermes.batch.opened_run import RunStop
+    from hermes.batch.run import run_batch
 
     settings, stop, show = cli.settings(), RunStop(), _Shown(cli, as_json)
 
