@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from hermes.batch.opened_run import OpenedRun
+from hermes.batch.run_budget import used_up
 from hermes.batch.run_spec import replace_spec
 from hermes.confinement.outside import outside
 from hermes.errors import ToolError, UserError
@@ -34,17 +35,21 @@ class WorkerOrder(Struct):
 async def run_in_processes(run: OpenedRun) -> None:
     """Run what waits in `spec.processes` processes, `num_workers` samples at once in all of them."""
     many = min(run.spec.processes, run.spec.num_workers)
+    said: list[str] = []  # why processes went no further; the others have their own share of the budget
     async with asyncio.TaskGroup() as group:
         for number in range(many):
             share = run.spec.num_workers // many + (number < run.spec.num_workers % many)
-            group.create_task(_keep_one(run, share, many), name=f"batch process {number}")
+            group.create_task(_keep_one(run, share, many, said), name=f"batch process {number}")
+    if said:
+        spent = await run.process.pool.run(run.rows.spending, run.spec.run_id)
+        run.stop.drain(used_up(run.spec, spent.cost_usd, spent.tokens) or said[0])
 
 
-async def _keep_one(run: OpenedRun, share: int, many: int) -> None:
+async def _keep_one(run: OpenedRun, share: int, many: int, said: list[str]) -> None:
     deaths = 0
     while True:
         before = run.progress.here
-        code = await _one(run, share, many)
+        code = await _one(run, share, many, said)
         counts = await run.process.pool.run(run.rows.counts, run.spec.run_id)
         if code == 0 or run.stop.reason or not (counts["waiting"] + counts["running"]):
             return
@@ -53,7 +58,7 @@ async def _keep_one(run: OpenedRun, share: int, many: int) -> None:
             raise UserError(f"a process of the run has ended {deaths} times with code {code}; see: hermes logs")
 
 
-async def _one(run: OpenedRun, share: int, many: int) -> int:
+async def _one(run: OpenedRun, share: int, many: int, said: list[str]) -> int:
     """One process to its end; its exit code."""
     spec = run.spec
     spent = await run.process.pool.run(run.rows.spending, spec.run_id)
@@ -88,7 +93,7 @@ async def _one(run: OpenedRun, share: int, many: int) -> int:
                 if line.isdigit():
                     await run.process.pool.run(_take, run, int(line))
                 elif line.startswith(STOPPED.encode()):
-                    run.stop.drain(line.removeprefix(STOPPED.encode()).decode("utf-8", "replace"))
+                    said.append(line.removeprefix(STOPPED.encode()).decode("utf-8", "replace"))
                 run.tell()
             code = await child.wait()
             stopping.cancel()

@@ -20,7 +20,7 @@ class RunBudget:
     """
 
     def __init__(self, spec: RunSpec, settings: Settings, spent: RunSpending, stop: "RunStop") -> None:
-        self._usd, self._tokens = spec.run_usd, spec.run_tokens
+        self._spec = spec
         self._needs_price = spec.run_usd is not None or spec.sample_usd is not None
         self._stop = stop
         self._price = price_list(settings)
@@ -29,7 +29,7 @@ class RunBudget:
 
     def sink(self) -> Sink | None:
         """A listener for every agent of the run; None when nothing is capped."""
-        return self if self._needs_price or self._tokens is not None else None
+        return self if self._needs_price or self._spec.run_tokens is not None else None
 
     def emit(self, event: Event) -> None:
         if isinstance(event, ModelAnswered):
@@ -44,9 +44,14 @@ class RunBudget:
             self._check()
 
     def _check(self) -> None:
-        if self._stop.is_hard:
-            return
-        if self._usd is not None and self._spent_usd >= self._usd:
-            self._stop.halt(f"the run's budget of ${self._usd:g} is used up (${self._spent_usd:.4f})")
-        elif self._tokens is not None and self._spent_tokens >= self._tokens:
-            self._stop.halt(f"the run's budget of {self._tokens:,} tokens is used up ({self._spent_tokens:,})")
+        if not self._stop.is_hard and (told := used_up(self._spec, self._spent_usd, self._spent_tokens)):
+            self._stop.halt(told)
+
+
+def used_up(spec: RunSpec, spent_usd: float, spent_tokens: int) -> str:
+    """Which budget of the run is, in words; empty while there is some left."""
+    if spec.run_usd is not None and spent_usd >= spec.run_usd:
+        return f"the run's budget of ${spec.run_usd:g} is used up (${spent_usd:.4f})"
+    if spec.run_tokens is not None and spent_tokens >= spec.run_tokens:
+        return f"the run's budget of {spec.run_tokens:,} tokens is used up ({spent_tokens:,})"
+    return ""
