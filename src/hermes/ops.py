@@ -152,6 +152,7 @@ class CallRecord(Struct, frozen=True, gc=False, kw_only=True):
     tools: int
     facts: JsonObject
     tokens: JsonObject | None = None
+    partial: bool = False  # the answer broke off
 
 
 class AttemptClosed(Struct, frozen=True, gc=False, kw_only=True):

@@ -25,6 +25,8 @@ def reply(request: RecordedRequest) -> Reply:
     rounds = sum(one["role"] == "tool" for one in messages)
     if "no thoughts" in asked:
         return says("Just so.")
+    if "break off" in asked:
+        return (thinks("Well.") + says("Half of an answer that nobody got to hear.")).failing("disconnect", after=4)
     if "say nothing" in asked:
         return says("")
     if "unknown tool" in asked and not rounds:

@@ -13,6 +13,7 @@ from hermes.batch.run_spec import RunProgress
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import shared
+from hermes.state import SqliteStore
 from hermes.state.batch_rows import BatchRows
 from hermes.testing.server import ScriptedServer
 from tests.batch.conftest import Dataset, MakeSpec, lines
@@ -221,3 +222,21 @@ async def test_a_dataset_that_changes_under_a_run_is_found_out(spec: MakeSpec, d
 async def test_a_dataset_that_can_be_read_but_once_is_refused(spec: MakeSpec) -> None:
     with pytest.raises(UserError, match="is no file; it is read more than once"):
         await run_batch(spec(Path("/dev/null")))
+
+
+async def test_a_kill_before_the_row_leaves_a_broken_answer_broken(spec: MakeSpec, dataset: Dataset) -> None:
+    wanted = spec(dataset("break off"))
+    first = await run_batch(wanted)
+    before = lines(first.folder / "trajectories.jsonl")
+    store = shared.store(load_settings())
+    assert isinstance(store, SqliteStore)
+    undone = "UPDATE batch_samples SET state = 'waiting', owner = NULL, facts = NULL, body = NULL"
+    store.write(lambda conn: conn.execute(undone).rowcount)
+
+    again = await run_batch(wanted, resume=True)
+
+    after = lines(again.folder / "trajectories.jsonl")
+    assert (before[0]["completed"], before[0]["partial"]) == (False, True)
+    told = ("conversations", "completed", "partial", "api_calls")
+    assert [after[0][name] for name in told] == [before[0][name] for name in told]
+    assert json.loads((again.folder / "statistics.json").read_text())["incomplete_samples"] == 1

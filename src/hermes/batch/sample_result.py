@@ -22,15 +22,14 @@ from hermes.batch.sample_figures import (
     reasoning_figures,
     tool_figures,
 )
-from hermes.batch.sample_run import SampleContext, SampleEnd, load_session, sample_settings, seed_of
+from hermes.batch.sample_run import SampleContext, SampleEnd, load_session, sample_settings, seed_of, stored_calls
 from hermes.config.sections import terminal
 from hermes.dicts import to_dict
 from hermes.errors import HermesError, StoreError
-from hermes.ops import CallRecord, SessionRecord
+from hermes.ops import SessionRecord
 from hermes.runtime.trajectory import ModelBriefing, conversations, dumped, timestamp
 from hermes.state.batch_rows import SampleRow, SampleState
 from hermes.state.queries import SessionStore
-from hermes.typed import from_json
 from hermes.types import JsonObject
 
 log = logging.getLogger(__name__)
@@ -164,9 +163,7 @@ def _segments(store: SessionStore, session_id: str, spec: RunSpec, system: str) 
             continue
         ephemeral = f"\n\n{spec.ephemeral_system_prompt}" if spec.ephemeral_system_prompt else ""
         told = system if each == session_id and system else f"{record.system_prompt or ''}{ephemeral}"
-        rows = store.queries.records("model_calls", each, 0.0, -1)
-        calls = [from_json(row["record"], CallRecord) for row in reversed(rows)]
-        found.append(RecordSegment(session=record, system=told, calls=calls))
+        found.append(RecordSegment(session=record, system=told, calls=stored_calls(store, each)))
     return found
 
 

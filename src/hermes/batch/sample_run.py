@@ -19,11 +19,12 @@ from hermes.config.load import bound_settings
 from hermes.config.sections import terminal
 from hermes.config.settings import Settings
 from hermes.errors import UserError
-from hermes.ops import SessionRecord
+from hermes.ops import CallRecord, SessionRecord
 from hermes.seams import Sink
 from hermes.state.batch_rows import BatchRun, SampleRow
 from hermes.state.queries import SessionStore
 from hermes.tools.calling.pool import DaemonPool
+from hermes.typed import from_json
 from hermes.types import JsonObject
 
 Hold = Callable[[int, int, str], Any]
@@ -132,6 +133,12 @@ def drop_workspace(ctx: SampleContext, end: SampleEnd) -> None:
         shutil.rmtree(end.workspace, ignore_errors=True)
 
 
+def stored_calls(store: SessionStore, session_id: str) -> list[CallRecord]:
+    """What the requests of a session were made of, in order; for a plain thread."""
+    rows = store.queries.records("model_calls", session_id, 0.0, -1)
+    return [from_json(row["record"], CallRecord) for row in reversed(rows)]
+
+
 def load_session(store: SessionStore, session_id: str) -> SessionRecord | None:
     """A session of the store, for a plain thread."""
     sync: Callable[[str], SessionRecord | None] | None = getattr(store, "load_sync", None)
@@ -223,12 +230,12 @@ async def _verdict(ctx: SampleContext, agent: AIAgent, sample: Sample, kept: Ses
     if kept is None or not kept.messages:
         return _told(await agent.arun_conversation(sample.prompt), agent)
     tip = kept if kept.continued_by is None else await ctx.store.load(kept.continued_by)
-    if tip is not None and (ended := _ending(tip, ctx.spec.max_turns)) is not None:
+    if tip is not None and (ended := await ctx.pool.run(_ending, ctx, tip)) is not None:
         return ended
     return _told(await agent.acontinue_turn(), agent)
 
 
-def _ending(session: SessionRecord, max_turns: int) -> JsonObject | None:
+def _ending(ctx: SampleContext, session: SessionRecord) -> JsonObject | None:
     """How a session ended that has its last word: killed after its last commit, before the sample's row knew of it."""
     last = session.messages[-1]
     if last.role != "assistant" or last.tool_calls or last.finish_reason == "length":
@@ -236,9 +243,11 @@ def _ending(session: SessionRecord, max_turns: int) -> JsonObject | None:
     answers = 0
     for message in session.messages:
         answers = 0 if message.role == "user" else answers + (message.role == "assistant")
-    is_summary = answers > max_turns
-    reason = f"max_iterations_reached({max_turns}/{max_turns})" if is_summary else "text_response"
-    return {"session_id": session.session_id, "completed": not is_summary, "exit_reason": reason}
+    most, calls = ctx.spec.max_turns, stored_calls(ctx.store, session.session_id)
+    is_summary, is_cut = answers > most, bool(calls) and calls[-1].partial
+    reason = f"max_iterations_reached({most}/{most})" if is_summary else "text_response"
+    completed = not is_summary and not is_cut
+    return {"session_id": session.session_id, "completed": completed, "partial": is_cut, "exit_reason": reason}
 
 
 def _told(result: Mapping[str, Any], agent: AIAgent) -> JsonObject:

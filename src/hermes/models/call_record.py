@@ -56,6 +56,7 @@ class SentBytes:
             tools=len(request.tools),
             facts=self._facts_of(request.options, endpoint),
             tokens=response.tokens,
+            partial=response.partial,
         )
 
     def _facts_of(self, options: RequestOptions, endpoint: Endpoint | None) -> JsonObject:
