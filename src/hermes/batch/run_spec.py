@@ -124,7 +124,10 @@ class RunProgress(Struct, kw_only=True):
         """For programs."""
         told: JsonObject = to_builtins(self)
         told.pop("here")
-        return {**told, "rate": round(self.rate, 3), "left_s": None if self.left_s is None else round(self.left_s, 1)}
+        if self.unpriced and self.unpriced >= self.ended:
+            told["cost_usd"] = None  # not known, which is not nothing
+        told |= {"elapsed_s": round(self.elapsed_s, 3), "rate": round(self.rate, 3)}
+        return {**told, "left_s": None if self.left_s is None else round(self.left_s, 1)}
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
