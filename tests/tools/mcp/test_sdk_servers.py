@@ -166,7 +166,7 @@ def test_sign_in_with_a_browser_or_by_pasting(hermes_home: Path, serve: Serve, p
     assert file.stat().st_mode & 0o777 == 0o600
     found = care.trial(config)
     assert found.manifest is not None
-    assert len(found.manifest.tools) == 2
+    assert len(found.manifest.tools) == 3
     assert not list(file.parent.glob("*signing-in*"))
 
 
