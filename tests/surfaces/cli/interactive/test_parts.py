@@ -12,6 +12,7 @@ from hermes.errors import UserError
 from hermes.host.references import Surroundings, opened, pictures_in
 from hermes.host.session_figures import SessionFigures
 from hermes.runtime.setup.process import shared
+from hermes.surfaces.cli.interactive.answers import AnswerList
 from hermes.surfaces.cli.interactive.clipboard import Pastes
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
@@ -136,6 +137,17 @@ def test_what_an_approval_would_do_is_shown_whole() -> None:
 
     assert max(map(len, rows)) < painter.width
     assert " ".join(row.strip(" •") for row in rows[2:]) == why
+
+
+def test_every_answer_to_an_approval_is_whole_in_a_narrow_terminal() -> None:
+    answers = AnswerList.of(("once", "task", "session", "always", "deny"), is_edit=False)
+    rows = [row for _, row in answers.rows(39, 20)]
+    assert max(map(len, rows)) <= 39
+    assert all(row.startswith(("> ", "  ")) for row in rows)
+    assert all(label in " ".join(" ".join(rows).split()) for label in answers.labels)
+    low = answers.rows(39, 8)
+    assert len(low) == 7, "where rows are few, each answer has one"
+    assert max(width_of(row) for _, row in low) <= 39
 
 
 def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:
