@@ -47,7 +47,8 @@ def test_an_answer_without_tools_loads_neither_the_gate_nor_a_parser(environ: di
         words = ["chat", "-q", "Hi", "--model", "m", "--base-url", server.base_url]
         args = [sys.executable, "-c", script, *words]
         done = subprocess.run(args, env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout == "Hello.\n[]\n"
+    assert done.stdout == "Hello.\n"
+    assert done.stderr == "[]\n", "where everything but the answer goes"
 
 
 def test_help_lists_every_command_without_importing_it(environ: dict[str, str]) -> None:
