@@ -33,6 +33,7 @@ def test_a_new_plugin_works_and_its_own_test_passes(run: Run, home: Path, tmp_pa
     assert listed(run, "--enabled")[0]["status"] == "enabled"
     assert run("plugins", "new", "my-words").returncode == Exit.FAILED
     assert run("plugins", "new", "../x").returncode == Exit.FAILED
+    assert "neither a folder" in run("plugins", "install", "").stderr
     printed = next(line for line in made.stderr.splitlines() if line.startswith("Its test: "))
     assert str(home / "plugins/my-words") in printed
     tested = subprocess.run(

@@ -75,13 +75,11 @@ async def start_server(config: ServerConfig, place: StdioPlace) -> Child:
         own = config.entry.env
         env = {name: value for name, value in env.items() if name in own or name not in confinement.without}
         env |= {name: value for name, value in confinement.env.items() if name not in own}
-    command = config.entry.command
-    program = command if "/" in command else shutil.which(command, path=env.get("PATH"))
-    if program is None:
-        raise ToolError(f"there is no program {command!r} on PATH")
+    command, cwd = config.entry.command, config.entry.cwd or place.cwd()
+    program = _program(command, env.get("PATH"), cwd)
     spec = SpawnSpec(
         argv=(program, *config.entry.args),
-        cwd=config.entry.cwd or place.cwd(),
+        cwd=cwd,
         env=env,
         owner=place.owner,
         merge_stderr=False,
@@ -92,6 +90,16 @@ async def start_server(config: ServerConfig, place: StdioPlace) -> Child:
     if isinstance(child, TellsStderr):
         child.hear_stderr(StderrLog(place.stderr_log, config.name, place.redact).add)
     return child
+
+
+def _program(command: str, path: str | None, cwd: str) -> str:
+    """What `command` names; `ToolError` when it is not there, which else bwrap would say in its own words."""
+    program = command if "/" in command else shutil.which(command, path=path)
+    if program is None:
+        raise ToolError(f"there is no program {command!r} on PATH")
+    if not Path(cwd, program).is_file():
+        raise ToolError(f"there is no program {command!r}" + ("" if Path(program).is_absolute() else f" in {cwd!r}"))
+    return program
 
 
 @asynccontextmanager
