@@ -14,6 +14,7 @@ from hermes.host.session_figures import SessionFigures
 from hermes.runtime.setup.process import shared
 from hermes.surfaces.cli.interactive.answers import AnswerList
 from hermes.surfaces.cli.interactive.clipboard import Pastes
+from hermes.surfaces.cli.interactive.command_view import section_rows
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.question_view import question_rows
@@ -148,6 +149,15 @@ def test_every_answer_to_an_approval_is_whole_in_a_narrow_terminal() -> None:
     low = answers.rows(39, 8)
     assert len(low) == 7, "where rows are few, each answer has one"
     assert max(width_of(row) for _, row in low) <= 39
+
+
+@pytest.mark.parametrize("width", [20, 40, 44, 80])
+def test_what_a_command_tells_of_a_name_keeps_to_the_width_with_its_indent(width: int) -> None:
+    told = "Copy the last answer to the terminal's clipboard, or to that of the editor."
+    rows = section_rows("/copy", told, width)
+    assert max(map(width_of, rows)) <= width
+    assert all(row.startswith("  ") for row in rows)
+    assert " ".join(" ".join(rows).split()) == f"/copy {told}"
 
 
 def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:
