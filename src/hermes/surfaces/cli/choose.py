@@ -84,7 +84,11 @@ def choose(
         rows, columns = get_app().output.get_size()
         return max(1, rows - 3), columns
 
-    head = Window(FormattedTextControl(f"{title}: type to filter, Enter takes one, Esc leaves"), height=1)
+    head = Window(
+        FormattedTextControl(f"{title}: type to filter, Enter takes one, Esc leaves"),
+        dont_extend_height=True,
+        wrap_lines=True,
+    )
     typed = Window(BufferControl(listed.typed), height=1, get_line_prefix=lambda *_: [("bold", "> ")])
     shown = Window(FormattedTextControl(lambda: listed.lines(*size())))
     app: Application[Value | str | None] = Application(
