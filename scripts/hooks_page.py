@@ -22,8 +22,9 @@ names and keywords are added, and none is taken away. Every call carries it as `
 
 A plugin listens with `ctx.register_hook(name, callback)`; see [Plugins](plugins.md). A callback is handed keywords
 only, those that it names, or all of them through `**kwargs`; it may be a plain function, which runs in a thread, or a
-coroutine, which runs on Hermes' own loop and must not block it. Ids that are not known are empty strings. What it does
-to its keywords changes nothing: they are copies.
+coroutine, which runs on Hermes' own loop and must not block it: one that does for half a second is told as a failure
+and shown by `hermes doctor`, though its answer counts. Ids that are not known are empty strings. What it does to its
+keywords changes nothing: they are copies.
 
 | kind | what it may do | when it fails or is late |
 |---|---|---|

@@ -21,6 +21,8 @@ def failing(number: int, file: str | None = "/home/x") -> OSError:
         (failing(errno.EDQUOT), "quota"),
         (failing(errno.EROFS), "read-only"),
         (failing(errno.EACCES), "permission is denied ('/home/x')"),
+        (failing(errno.EISDIR), "a folder is where a file belongs ('/home/x')"),
+        (OSError(errno.EISDIR, "", "/home/half", None, "/home/x"), "('/home/x'); move the folder away"),
         (ExceptionGroup("two", [ValueError("one"), failing(errno.EROFS)]), "read-only"),
     ],
 )
@@ -43,7 +45,7 @@ def test_other_troubles_are_not_the_disks(error: Exception) -> None:
 
 
 def test_a_reason_without_a_remedy_is_the_systems_own() -> None:
-    assert reason_of(failing(errno.ENOTDIR)) == "said by the system"
+    assert reason_of(failing(errno.ENODEV)) == "said by the system"
 
 
 def test_a_disk_with_room_is_not_full(tmp_path: Path) -> None:

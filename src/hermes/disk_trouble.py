@@ -1,4 +1,5 @@
-"""When the disk is the trouble and not Hermes: full, over quota, read-only, failing, or not this user's to write."""
+"""When the disk is the trouble and not Hermes: full, over quota, read-only, failing, not this user's to write,
+or with a folder where a file belongs."""
 
 import errno
 import os
@@ -11,6 +12,8 @@ _REMEDIES = {
     errno.EIO: ("the disk reports an error", "look after it, then try again"),
     errno.EACCES: ("permission is denied", "give yourself the right to write there"),
     errno.EPERM: ("permission is denied", "give yourself the right to write there"),
+    errno.EISDIR: ("a folder is where a file belongs", "move the folder away"),
+    errno.ENOTDIR: ("a file is where a folder of this path belongs", "move the file away"),
 }
 _LITTLE_BYTES = 256 * 1024  # less than the session file needs to be opened
 _WITHOUT_A_NAME = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -57,5 +60,6 @@ def _sentence(error: OSError) -> str | None:
     if error.errno not in _REMEDIES or not (error.filename or error.errno in _WITHOUT_A_NAME):
         return None
     what, remedy = _REMEDIES[error.errno]
-    where = f" ({os.fsdecode(error.filename)!r})" if isinstance(error.filename, str | bytes) else ""
+    name = error.filename2 or error.filename  # a move names what was to be replaced last
+    where = f" ({os.fsdecode(name)!r})" if isinstance(name, str | bytes) else ""
     return f"{what}{where}; {remedy}. Nothing that was stored is lost"

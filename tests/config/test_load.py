@@ -96,7 +96,7 @@ def test_an_unknown_key_is_an_error_with_line_and_nearest_name(load: Load, home:
     ("text", "told"),
     [
         ("agent:\n  max_turns: many\n", "line 2: agent.max_turns: expected a whole number"),
-        ("agent:\n  max_turns: 0\n", "line 2: agent.max_turns: expected `int` >= 1"),
+        ("agent:\n  max_turns: 0\n", "line 2: agent.max_turns: expected a whole number of at least 1"),
         ("approvals:\n  mode: perhaps\n", "line 2: approvals.mode: "),
         ("toolsets: 5\n", "line 1: toolsets: expected a list"),
         ("model: [a]\n", "line 1: model: expected a mapping, got a list"),

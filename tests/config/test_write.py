@@ -65,7 +65,7 @@ def test_text_becomes_the_type_of_its_key(home: Path, key: str, text: str, value
         ("agent.max_turn", "5", "did you mean 'agent.max_turns'"),
         ("agent", "5", "is a section; name one of its keys: max_turns"),
         ("agent.max_turns", "many", "expected a whole number"),
-        ("agent.max_turns", "0", ">= 1"),
+        ("agent.max_turns", "0", "expected a whole number of at least 1"),
         ("agent.max_turns.x", "0", "there is no key"),
         ("approvals.mode", "perhaps", "expected 'manual', 'smart', 'off'"),
         ("providers.mine", "{base_ulr: x}", "there is no key 'providers.mine.base_ulr'"),

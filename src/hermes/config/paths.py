@@ -57,6 +57,24 @@ def root_home(environ: Mapping[str, str] | None = None) -> Path:
     return (Path(own) if own else Path.home()) / ".hermes"
 
 
+def chosen_home(environ: Mapping[str, str], profile: str | None, *, may_be_missing: bool = False) -> Path:
+    """The home for a run with `-p PROFILE`; a `UserError` for a profile that does not exist, and for no folder.
+
+    Whatever reads a home takes one that cannot be there for an empty one, so it is refused before.
+    """
+    root = root_home(environ)
+    there = next((each for each in (root, *root.parents) if os.path.lexists(each)), root.parent)
+    if not there.is_dir():
+        what = "a link that leads nowhere" if there.is_symlink() else "no folder"
+        where = "" if there == root else f" in {str(root)!r}"
+        raise UserError(f"{str(there)!r}{where} is {what}, so nothing can be kept there; set HERMES_HOME to a folder")
+    name = profile or environ.get("HERMES_PROFILE") or sticky_profile(root)
+    home = profile_home(root, name)
+    if home != root and not may_be_missing and not home.is_dir():
+        raise UserError(f"there is no profile {name!r}; make it with: hermes profile create {name}")
+    return home
+
+
 def profile_home(root: Path, name: str | None) -> Path:
     """The home of profile `name`; a name that cannot be a folder is a `UserError`."""
     if not name or name == DEFAULT_PROFILE:

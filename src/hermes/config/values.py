@@ -97,10 +97,14 @@ def _plain_words(problem: str, kind: Any) -> str:
     """The library's complaint in a user's words."""
     if kind is not None and get_origin(bare(kind)) is Literal:
         return "expected " + ", ".join(repr(each) for each in get_args(bare(kind)) if each != "")
+    names = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+    names |= {"object": "a mapping", "array": "a list", "null": "nothing"}
+    bounded = re.match(r"Expected `(int|float)` (>=|<=|>|<) (\S+)", problem)
+    if bounded:
+        limits = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
+        return f"expected {names[bounded[1]]} {limits[bounded[2]]} {bounded[3]}"
     wanted = re.match(r"Expected `([^`]*)`, got `([^`]*)`", problem)
     if wanted:
-        names = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-        names |= {"object": "a mapping", "array": "a list", "null": "nothing"}
         words = [
             " or ".join(names.get(part.strip(), part.strip()) for part in each.split("|")) for each in wanted.groups()
         ]

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -23,6 +23,7 @@ from hermes.tools.calling.captured_prints import quiet_prints
 from hermes.tools.calling.loops import run_sync
 from hermes.tools.calling.pool import DaemonPool
 from hermes.tools.hooks import AFTER, BEFORE, HOOK_LIMIT_S, HookKind, Hooks, nobody_listens
+from hermes.tools.timed_steps import TimedSteps
 from hermes.types import Content, JsonObject
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class HookTable:
             return f"the policy of {min(missing)!r} is not loaded, so nothing it guards may run"
         for entry in entries:
             try:
-                answer = await self._call(entry, payload)
+                answer = await self.call(hook, entry, payload)
                 answer = dict(answer) if isinstance(answer, Mapping) else answer  # one of its own kind may fail, too
             except Exception as error:  # the border to a plugin's code; a guard that fails refuses
                 log.exception("policy %r of %r failed", hook, entry.owner)
@@ -135,7 +136,7 @@ class HookTable:
 
     async def _quietly(self, hook: str, entry: Hook, payload: JsonObject) -> Any:
         try:
-            return await self._call(entry, payload)
+            return await self.call(hook, entry, payload)
         except Exception as error:  # noqa: BLE001 - the border to a plugin's code; logged in `_failed`
             self._failed(hook, entry.owner, error)
             return None
@@ -169,19 +170,32 @@ class HookTable:
                 await self.pool.run(queue.drain, until - monotonic())
             queue.close()
 
-    async def _call(self, entry: Hook, payload: JsonObject) -> Any:
+    async def call(self, hook: str, entry: Hook, payload: JsonObject) -> Any:
+        """What one callback answers, within its time; whatever it raises is raised."""
         keywords = keywords_for(entry.callback, payload)
         try:
             async with asyncio.timeout(entry.timeout_s) as limit:
                 with quiet_prints(entry.owner):
                     if inspect.iscoroutinefunction(entry.callback):
-                        return await entry.callback(**keywords)
+                        return await self._on_loop(hook, entry, entry.callback(**keywords))
                     answer = await self.pool.run(entry.callback, **keywords)
+                    if inspect.iscoroutine(answer):
+                        return await self._on_loop(hook, entry, answer)
                     return await answer if inspect.isawaitable(answer) else answer
         except TimeoutError as error:
             if not limit.expired():
                 raise  # its own
             raise TimeoutError(f"it took longer than {entry.timeout_s:g} s") from error
+
+    async def _on_loop(self, hook: str, entry: Hook, answer: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine comes to. It runs on this loop, where clients it made in other hooks live, so that one that
+        blocks can only be told of: its deadline does not pass while it does."""
+        steps = TimedSteps(answer)
+        try:
+            return await steps
+        finally:
+            if (blocked := steps.blocked) is not None:
+                self._failed(hook, entry.owner, blocked)
 
 
 async def _judged(answer: object, owner: str, payload: JsonObject, approve: Approve | None) -> str | None:

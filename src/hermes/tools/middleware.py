@@ -29,7 +29,7 @@ async def requested(hooks: HookTable, facts: CallFacts, check: Check) -> JsonObj
     for entry in hooks.middleware("tool_request"):
         payload = {**facts.payload(), "args": args, "original_args": facts.args}
         try:
-            answer = await _asked(hooks, entry, payload)
+            answer = await hooks.call("tool_request", entry, payload)
             if isinstance(answer, Mapping) and isinstance(answer.get("args"), dict):
                 args = check(answer["args"])
         except Exception as error:  # noqa: BLE001 - the border to a plugin's code; noted as a fault
@@ -54,11 +54,6 @@ async def executed(
 
 def _as_content(answer: Any) -> Content | None:
     return answer if isinstance(answer, str) else None
-
-
-async def _asked(hooks: HookTable, entry: Hook, payload: JsonObject) -> Any:
-    async with asyncio.timeout(entry.timeout_s):
-        return await _called(hooks.pool, entry, keywords_for(entry.callback, payload))
 
 
 async def _called(pool: DaemonPool, entry: Hook, keywords: JsonObject) -> Any:

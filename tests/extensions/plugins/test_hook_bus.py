@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from hermes.testing.replies import calls, says
 from hermes.tools import hook_bus
 from hermes.tools.hook_bus import ApprovalWish
 from hermes.tools.hooks import Hooks
+from hermes.tools.timed_steps import MOST_S
 from tests.extensions.plugins.conftest import Room
 from tests.extensions.plugins.samples import write_plugin
 
@@ -187,6 +189,28 @@ async def test_transforms_compose_in_order_and_one_that_fails_is_told_once() -> 
     for _ in range(2):
         assert await hooks.transform("transform_tool_result", "x", {"result": "x"}) == "x12"
     assert told == ["the hook transform_tool_result of 'b' failed (ValueError: broken guard)"]
+
+
+async def test_a_coroutine_that_blocks_the_loop_is_told_by_its_plugin_and_hook() -> None:
+    hooks, told = Hooks(), list[str]()
+    hooks.tell = told.append
+
+    async def blocks(**_: Any) -> str:
+        await asyncio.sleep(0)
+        time.sleep(MOST_S + 0.05)  # noqa: ASYNC251 - what is looked at
+        return "slept"
+
+    async def waits(**_: Any) -> str:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 0.01)
+        return "waited"
+
+    hooks.add("pre_llm_call", waits, owner="polite", kind="transform")
+    hooks.add("pre_llm_call", blocks, owner="rude", kind="transform")
+    assert await hooks.gather("pre_llm_call", {}) == ["waited", "slept"], "what it answers counts"
+    (sentence,) = told
+    assert sentence.startswith("the hook pre_llm_call of 'rude' failed (LoopBlocked: everything else stood still for")
+    assert hooks.faults.keys() == {("rude", "pre_llm_call")}, "which the doctor reads"
 
 
 def test_a_view_of_a_history_is_made_when_it_is_looked_at() -> None:

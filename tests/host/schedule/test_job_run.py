@@ -29,7 +29,7 @@ async def test_a_due_job_runs_once_in_a_session_of_its_own(bureau: Servers) -> N
     assert row.session_id == f"cron_{job.id}_20260302_091500"
     session = SessionDB(store=shared.store(made.settings)).get_session(row.session_id)
     assert session is not None
-    assert session["source"] == "cron"
+    assert (session["source"], session["title"]) == ("cron", "Check"), "the words that all jobs begin with tell nothing"
     (page,) = made.pages(job)
     assert "# Cron Job: Check" in page
     assert "## Response\n\nAll is well." in page

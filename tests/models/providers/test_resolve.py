@@ -1,5 +1,6 @@
 """Which model a name, an address, the keys and the settings mean."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,23 @@ def test_mistakes_are_one_sentence_with_a_next_step(tmp_path: Path) -> None:
         resolve(home(tmp_path), ModelQuery(provider="openai-codex", name="m"))
     with pytest.raises(UserError, match="set base_url to one like"):
         resolve(home(tmp_path), ModelQuery(provider="custom", name="m", base_url="http://[::1/v1"))
+
+
+@pytest.mark.parametrize(
+    ("base_url", "told"),
+    [
+        ("nope", "'nope' is not an http or https address, such as https://"),
+        ("http:///v1", "is not an http or https address"),
+        ("localhost:8000/v1", "did you mean 'http://localhost:8000/v1'?"),
+        ("ftp://example.org", "is not an http or https address"),
+    ],
+)
+def test_what_is_no_address_is_told_before_it_is_tried(tmp_path: Path, base_url: str, told: str) -> None:
+    with pytest.raises(UserError, match=re.escape(told)):
+        resolve(home(tmp_path), ModelQuery(name="m", base_url=base_url))
+    own = {"providers": {"mine": {"base_url": base_url}}}
+    with pytest.raises(UserError, match=re.escape(told)):
+        resolve(home(tmp_path, own), ModelQuery(name="m", provider="mine"))
 
 
 def test_several_keys_make_a_pool(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.surfaces.acp.call_view import ended, text_content
 from hermes.surfaces.acp.edit_view import edits_of
 from hermes.surfaces.acp.protocol import DiffContent
 from hermes.tools.files.diff import unified_diff
+from hermes.tools.results.tool_result import fence
 from hermes.types import CallFinished, ToolCall, ToolResult
 
 LINES = st.lists(st.sampled_from(["a", "b", "--- c", "+++ d", "@@ -1 +1 @@", "\\ e", ""]), max_size=12)
@@ -42,3 +44,10 @@ def test_new_deleted_and_several_files_are_named_by_their_whole_paths() -> None:
         DiffContent("/else/old.txt", "", "two\n"),
     )
     assert edits_of(finished(diff, "terminal"), "/w") == ()
+
+
+def test_a_result_from_outside_is_shown_without_the_marks_for_the_model() -> None:
+    result = ToolResult(call_id="1", name="mcp__a__b", content=fence('{"result": "12 lamps"}', "mcp__a__b", "mcp"))
+    moved = ended(CallFinished(ToolCall("1", "mcp__a__b", "{}"), {}, result))
+    assert moved.content == text_content("12 lamps")
+    assert moved.raw_output == {"result": "12 lamps"}

@@ -1,6 +1,7 @@
 """`hermes cron` as a person and a script use it."""
 
 import json
+import re
 from pathlib import Path
 
 from hermes.testing.replies import says
@@ -14,7 +15,9 @@ def test_a_job_from_its_making_to_its_end(run: Run, home: Path) -> None:
     made = run("cron", "create", "every 2h", "--script", "a.sh", "--no-agent", "--name", "Checker")
     job_id = made.stdout.strip()
     assert (made.returncode, len(job_id)) == (0, 12)
-    assert made.stderr.count("T") >= 5, "the next five runs are told"
+    assert len(re.findall(r" \d{4}-\d\d-\d\d \d\d:\d\d\b", made.stderr)) == 5, (
+        "the next five runs are told, as lists tell"
+    )
     assert "No scheduler is alive" in made.stderr, "who makes a first job learns that nobody runs it yet"
     listed = run("cron", "list").stdout
     assert "Checker" in listed

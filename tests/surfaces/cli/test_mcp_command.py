@@ -28,17 +28,17 @@ def test_from_nothing_to_a_server_and_back(run: Run, home: Path) -> None:
     assert "No MCP server is configured" in run("mcp").stderr
     added = run("mcp", "add", "bare", "--env", "MY=${OTHER}", "--", *PROGRAM)
     assert added.returncode == Exit.ANSWERED
-    assert "Offering 19 tools costs about" in added.stdout
+    assert "Offering 20 tools costs about" in added.stdout
     assert config(home) == {"bare": {"command": PROGRAM[0], "args": [PROGRAM[1]], "env": {"MY": "${OTHER}"}}}
     (row,) = json.loads(run("mcp", "list", "--json").stdout)
-    assert (row["name"], row["state"], row["tools"]) == ("bare", "seen", 19)
+    assert (row["name"], row["state"], row["tools"]) == ("bare", "seen", 20)
     shown = run("mcp", "show", "bare").stdout
     assert "echo (mcp__bare__echo" in shown
     assert "  Say it again." in shown
     assert run("mcp", "configure", "bare", "--include", "echo", "--parallel").returncode == Exit.ANSWERED
     assert [one["tool"] for one in json.loads(run("mcp", "tools", "bare", "--json").stdout)] == ["echo"]
     assert run("mcp", "configure", "bare", "--exclude", "crash,huge").returncode == Exit.ANSWERED
-    assert len(json.loads(run("mcp", "tools", "bare", "--json").stdout)) == 17
+    assert len(json.loads(run("mcp", "tools", "bare", "--json").stdout)) == 18
     assert "no tool 'nothing'" in run("mcp", "configure", "bare", "--include", "nothing").stderr
     assert "mcp__bare__echo" in run("tools", "info", "mcp-bare").stdout
     assert run("mcp", "remove", "bare").stdout == "bare is removed.\n"

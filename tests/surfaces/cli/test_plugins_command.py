@@ -33,6 +33,7 @@ def test_a_new_plugin_works_and_its_own_test_passes(run: Run, home: Path, tmp_pa
     assert listed(run, "--enabled")[0]["status"] == "enabled"
     assert run("plugins", "new", "my-words").returncode == Exit.FAILED
     assert run("plugins", "new", "../x").returncode == Exit.FAILED
+    assert "neither a folder" in run("plugins", "install", "").stderr
     printed = next(line for line in made.stderr.splitlines() if line.startswith("Its test: "))
     assert str(home / "plugins/my-words") in printed
     tested = subprocess.run(
@@ -106,6 +107,28 @@ def test_what_is_broken_is_told_where_a_person_looks(run: Run, home: Path) -> No
     assert ran.stderr.count("the plugin 'broken' is not loaded") == 1
     unknown = run("plugins", "enable", "brokn")
     assert (unknown.returncode, "did you mean 'broken'" in unknown.stderr) == (Exit.FAILED, True)
+
+
+LOUD = """
+import os, subprocess
+os.write(1, b"loud at load\\n")
+def register(ctx):
+    ctx.register_hook("pre_llm_call", lambda **_: subprocess.run(["echo", "loud in a hook"]) and None)
+"""
+
+
+def test_what_a_plugin_writes_to_stdout_is_not_in_the_answer(run: Run, home: Path) -> None:
+    write_plugin(home / "plugins" / "loud", LOUD)
+    (home / "config.yaml").write_text("plugins: {enabled: [loud]}\n")
+    with ServerThread([says("Hi."), says("Hi.")]) as server:
+        words = ("chat", "-q", "x", "--model", "m", "--base-url", server.base_url)
+        plain, lines = run(*words), run(*words, "--json")
+    assert plain.stdout == "Hi.\n"
+    assert json.loads(lines.stdout.splitlines()[-1])["final_response"] == "Hi."
+    assert all(line.startswith("{") for line in lines.stdout.splitlines())
+    assert "loud at load\n" in plain.stderr
+    assert "loud in a hook\n" in plain.stderr
+    assert [one["name"] for one in listed(run)] == ["loud"]
 
 
 def test_variables_are_asked_for_by_name(run: Run, home: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import hermes
 from hermes.surfaces.cli.app import COMMANDS
 from hermes.surfaces.cli.exit_codes import Exit
+from hermes.surfaces.cli.main import main
 from hermes.surfaces.cli.start import take_profile
 from hermes.testing.replies import says
 from hermes.testing.server import ServerThread
@@ -46,7 +47,8 @@ def test_an_answer_without_tools_loads_neither_the_gate_nor_a_parser(environ: di
         words = ["chat", "-q", "Hi", "--model", "m", "--base-url", server.base_url]
         args = [sys.executable, "-c", script, *words]
         done = subprocess.run(args, env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout == "Hello.\n[]\n"
+    assert done.stdout == "Hello.\n"
+    assert done.stderr == "[]\n", "where everything but the answer goes"
 
 
 def test_help_lists_every_command_without_importing_it(environ: dict[str, str]) -> None:
@@ -78,14 +80,20 @@ def test_every_command_has_help_and_a_one_line_summary(run: Run, name: str) -> N
         (["--modle", "x"], "--model"),
         (["chat", "what", "now"], 'A question needs -q: hermes chat -q "what now"'),
         (["what now"], 'To ask that: hermes chat -q "what now"'),
+        (["memory", "remove", "x"], "Did you mean: hermes memory forget"),
+        (["plugins", "frob"], "There is no command 'frob'.\n"),
+        (["usage", "--days", "x"], "'x' is not a whole number."),
+        (["usage", "--days", "0"], "0 is less than 1."),
+        (["config", "set", "agent.max_turns", "-1"], "stands behind a '--': hermes config set … -- -1"),
     ],
 )
-def test_a_mistake_is_a_usage_error_with_a_way_on(run: Run, words: list[str], told: str) -> None:
-    done = run(*words)
-    assert done.returncode == Exit.USAGE
-    assert told in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
+def test_a_mistake_is_a_usage_error_with_a_way_on(
+    hermes_home: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(words) == Exit.USAGE
+    done = capsys.readouterr()
+    assert told in done.err
+    assert done.out == ""
 
 
 def test_every_exit_code_is_its_own_and_documented(run: Run) -> None:
@@ -112,6 +120,43 @@ def test_an_unknown_profile_is_one_sentence(run: Run) -> None:
     done = run("-p", "work", "config", "path")
     assert done.returncode == Exit.FAILED
     assert done.stderr == "error: there is no profile 'work'; make it with: hermes profile create work\n"
+
+
+@pytest.mark.parametrize("words", [["sessions", "list"], ["memory"], ["doctor"], ["acp", "--check"]])
+@pytest.mark.parametrize("below", ["", "/below/it"])
+def test_a_home_that_is_no_folder_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], below: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("HERMES_HOME", f"{file}{below}")
+    assert main(words) == Exit.FAILED
+    where = f" in '{file}{below}'" if below else ""
+    told = f"error: '{file}'{where} is no folder, so nothing can be kept there; set HERMES_HOME to a folder\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_home_on_a_disk_that_is_not_there_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "home").symlink_to(tmp_path / "gone")
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
+    assert main(["sessions", "list"]) == Exit.FAILED
+    assert "is a link that leads nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("installation.json", ["uninstall"]), ("memories/MEMORY.md", ["memory"]), (".env", ["doctor"])]
+)
+def test_a_folder_where_a_file_belongs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, words: list[str]
+) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    assert main(words) == Exit.FAILED
+    told = "".join(capsys.readouterr())
+    assert f"a folder is where a file belongs ('{tmp_path / name}'); move the folder away" in told
+    assert "failed" not in told
 
 
 @pytest.mark.parametrize("words", [["config", "show", "--all"], ["--version"]])

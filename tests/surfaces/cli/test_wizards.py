@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.surfaces.cli.exit_codes import Exit
 from hermes.surfaces.cli.model_questions import with_scheme
 from hermes.testing.server import ServerThread
 from tests.surfaces.cli.test_picking import Terminal
@@ -38,7 +39,7 @@ def test_typing_narrows_the_providers_and_leaving_changes_nothing(opened: Open, 
         terminal.type("anthr")
         terminal.wait_for("Anthropic")
         terminal.type("\x03")
-        assert terminal.end() != 0
+        assert terminal.end() == Exit.CANCELLED
         assert "Traceback" not in terminal.shown
     assert (home / "config.yaml").read_text() == before
 

@@ -58,6 +58,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "roots", "description": "Where the work is.", "inputSchema": {"type": "object"}},
     {"name": "environ", "description": "The variables it sees.", "inputSchema": {"type": "object"}},
     {"name": "huge", "description": "A large result.", "inputSchema": {"type": "object"}},
+    {"name": "deep", "description": "Brackets in brackets.", "inputSchema": {"type": "object"}},
     {"name": "grow", "description": "Offer one more tool.", "inputSchema": {"type": "object"}},
     {"name": "shrink", "description": "Offer no echo.", "inputSchema": {"type": "object"}},
     {"name": "reword", "description": "Describe echo in other words.", "inputSchema": {"type": "object"}},
@@ -106,6 +107,14 @@ def call(  # noqa: C901, PLR0912 - one case for each tool
             return text(json.dumps(dict(os.environ)))
         case "huge":
             return text("x" * 100_000_000)
+        case "deep":
+            kept = "[" * 3000 + "]" * 3000
+            with _lock:  # too deep for `json`, too
+                sys.stdout.write(
+                    f'{{"jsonrpc": "2.0", "id": {number}, "result": {{"content": [], "structuredContent": {kept}}}}}\n'
+                )
+                sys.stdout.flush()
+            return None
         case "grow":
             TOOLS.append({"name": "novelty", "description": "A new one.", "inputSchema": {"type": "object"}})
             send({"method": "notifications/tools/list_changed"})

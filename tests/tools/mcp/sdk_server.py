@@ -40,6 +40,15 @@ def shout(text: str) -> str:
     return text.upper()
 
 
+@server.tool()
+def dig() -> dict[str, Any]:
+    """Boxes in boxes."""
+    boxes: dict[str, Any] = {}
+    for _ in range(210):
+        boxes = {"box": boxes}
+    return boxes
+
+
 @server.resource("note://{name}")
 def note(name: str) -> str:
     """A note."""

@@ -79,9 +79,11 @@ async def test_stdio_with_structured_results_resources_and_prompts(hermes_home: 
 async def test_over_the_network(hermes_home: Path, serve: Serve, mode: str) -> None:
     address = await asyncio.to_thread(serve, mode)
     entry = {"url": f"{address}/{'sse' if mode == 'sse' else 'mcp'}", "transport": mode}
-    script = (calls("mcp__net__shout", text="hello"), DONE)
+    script = (calls("mcp__net__dig"), calls("mcp__net__shout", text="hello"), DONE)
     async with mcp_room(hermes_home, {"net": entry}, *script) as room:
-        assert body((await room.ask())[0])["result"] == "HELLO"
+        deep, said = await room.ask()
+    assert "the answer is nested too deep to be read" in body(deep)["error"]
+    assert body(said)["result"] == "HELLO"
 
 
 async def test_a_lost_session_is_opened_anew_and_the_call_made_once(hermes_home: Path, serve: Serve) -> None:
@@ -164,7 +166,7 @@ def test_sign_in_with_a_browser_or_by_pasting(hermes_home: Path, serve: Serve, p
     assert file.stat().st_mode & 0o777 == 0o600
     found = care.trial(config)
     assert found.manifest is not None
-    assert len(found.manifest.tools) == 2
+    assert len(found.manifest.tools) == 3
     assert not list(file.parent.glob("*signing-in*"))
 
 

@@ -53,7 +53,7 @@ def address_of(words: str) -> str:
     if _ADDRESS.fullmatch(words):
         return words
     folder = Path(words).expanduser()
-    if folder.is_dir():
+    if words and folder.is_dir():  # no words would be the folder that somebody happens to be in
         return str(folder.resolve())
     if _OWNER_AND_NAME.fullmatch(words):
         return f"https://github.com/{words}.git"

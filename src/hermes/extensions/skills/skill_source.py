@@ -58,7 +58,7 @@ def source_of(address: str, ref: str = "", path: str = "") -> SkillSource:
         raise UserError("--ref is for git addresses; a folder has no versions")
     folder = Path(address).expanduser()
     folder = folder / path if path else folder
-    if not folder.is_dir():
+    if not address or not folder.is_dir():  # no words would be the folder that somebody happens to be in
         raise UserError(f"{address!r} is neither a folder nor a git address")
     return SkillSource(address=str(folder.resolve()))
 

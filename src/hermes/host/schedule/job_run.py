@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace as with_fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,8 @@ from hermes.schedule.job_order import script_file
 from hermes.schedule.ledger import ClaimedMoment, MomentResult, ScheduleLedger
 from hermes.seams import Clock
 from hermes.state.schedule_rows import Delivery, Job
-from hermes.types import text_of
+from hermes.state.titles import MAX_TITLE_CHARS
+from hermes.types import TurnStarted, text_of
 
 if TYPE_CHECKING:
     from hermes.host.host import Host
@@ -164,7 +166,8 @@ class JobRunner:
         with bound_settings(settings):
             session = self._host.for_question(start, session_id)
             told = skills.text(session_id) if skills is not None and prompt is not GO_ON else None
-            ear = _Pulse(session, self._section.inactivity_seconds)
+            name_it = partial(self._in_thread, self._name, session_id, job)
+            ear = _Pulse(session, self._section.inactivity_seconds, name_it)
             try:
                 result = await ear.ask(prompt, told)
             finally:
@@ -219,6 +222,13 @@ class JobRunner:
             spent = self._ledger.rows.read(lambda tx: tx.cost_since(job.id, since))
             caps.append(max(0.0, job.month_usd - spent))
         return min(caps, default=None)
+
+    def _name(self, session_id: str, job: Job) -> None:
+        """Call the session like its job in lists, where its first words would be those that all jobs begin with."""
+        try:
+            self._host.db(self._settings).set_auto_title_if_empty(session_id, job.name[:MAX_TITLE_CHARS])
+        except (HermesError, ValueError) as error:
+            log.warning("the session %s of the job %r has no title: %s", session_id, job.name, error)
 
     def _cost(self, *session_ids: str) -> float | None:
         rows = [row for each in dict.fromkeys(session_ids) for row in self._host.db(self._settings).list_attempts(each)]
@@ -315,33 +325,40 @@ def output_folder(home: Path, job_id: str) -> Path:
 
 
 class _Pulse:
-    """`SessionListener` that stops a run of which nothing is heard any more."""
+    """`SessionListener` that tells when a run has begun, and stops one of which nothing is heard any more."""
 
     can_answer = False
 
-    def __init__(self, session: HostedSession, limit_s: float) -> None:
+    def __init__(self, session: HostedSession, limit_s: float, on_begun: Callable[[], Awaitable[None]]) -> None:
         self.was_idle = False
-        self._session, self._limit_s = session, limit_s
-        self._heard = asyncio.Event()
+        self._session, self._limit_s, self._on_begun = session, limit_s, on_begun
+        self._heard, self._begun = asyncio.Event(), asyncio.Event()
         session.listen(self)
 
-    def emit(self, _event: LiveEvent) -> None:
+    def emit(self, event: LiveEvent) -> None:
         self._heard.set()
+        if isinstance(event, TurnStarted):
+            self._begun.set()
 
     def offer(self, _text: str) -> bool:
         return False
 
     async def ask(self, prompt: str, told: str | None) -> dict[str, Any]:
-        if not self._limit_s:
-            return await self._session.ask(prompt, told)
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(self._watch(), name="inactivity of a job")
+            beginning = group.create_task(self._tell_begun(), name="beginning of a job")
             result = await self._session.ask(prompt, told)
             watch.cancel()
+            if not self._begun.is_set():
+                beginning.cancel()
         return result
 
+    async def _tell_begun(self) -> None:
+        await self._begun.wait()  # only then is there a session
+        await self._on_begun()
+
     async def _watch(self) -> None:
-        while True:
+        while self._limit_s:
             self._heard.clear()
             try:
                 async with asyncio.timeout(self._limit_s):

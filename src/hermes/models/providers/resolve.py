@@ -1,5 +1,6 @@
 """Which model a name, an address and the settings mean."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +25,7 @@ from hermes.models.wires.transport import HttpModel, make_model
 from hermes.seams import HttpLimits, HttpStream, Model
 from hermes.types import JsonObject
 
+_ADDRESS = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 NO_MODEL = (
     "no model is configured: run hermes model, or give --model and --base-url, "
     "or set model.default in config.yaml (hermes config set model.default NAME)"
@@ -129,8 +131,17 @@ def _claims(settings: Settings, asked: ModelQuery) -> list[keyring.Claim]:
     return [*keyring.configured_claims(settings), *((asked.over,) if asked.over else ()), mine]
 
 
+def _refuse_no_address(base_url: str) -> None:
+    """Say at once what no try can mend."""
+    if not _ADDRESS.match(base_url):
+        meant = f"http://{base_url}"
+        hint = f"; did you mean {meant!r}?" if catalogue.is_loopback(meant) else ", such as https://api.example.org/v1"
+        raise UserError(f"{base_url!r} is not an http or https address{hint}")
+
+
 def _resolved(settings: Settings, asked: ModelQuery, target: keyring.Target, name: str, source: str) -> Resolved:
     """`target` with its form and its keys."""
+    _refuse_no_address(target.base_url)
     entry, own = target.entry, keyring.configured_provider(settings, target.entry)
     endpoint = _endpoint(settings, asked, target, own, name)
     pool, keys = asked.pool, keyring.Keys()

@@ -99,7 +99,12 @@ def begun(event: CallStarted, cwd: str) -> CallTold:
 def ended(event: CallFinished, edits: tuple[CallContent, ...] = ()) -> CallMoved:
     """A call that has its result; `edits` are the files that it changed."""
     call, result = event.call, event.result
-    text, parsed = text_of(result.content), _parsed(text_of(result.content))
+    text = text_of(result.content)
+    if text.startswith("<"):
+        from hermes.tools.results.tool_result import unfenced  # for what came from outside
+
+        text = unfenced(text)
+    parsed = _parsed(text)
     has_failed = result.status != "ok" or _is_error(parsed)
     shown = text_content(_readable(text, parsed))
     return CallMoved(

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None, home: Path | None = None) -> int:
         return 0
     try:
         _refuse_strays(asked)
-        installation = Installation(home or _home(asked.profile), os.environ)
+        installation = Installation(home or paths.chosen_home(os.environ, asked.profile), os.environ)
         if asked.check or asked.setup or asked.setup_browser:
             from hermes.surfaces.acp.check import check, set_up
 
@@ -65,15 +65,6 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--accept-hooks", action="store_true", help="run the hooks of config.yaml without asking")
     parser.add_argument("-p", "--profile", metavar="NAME", help="use the home of this profile")
     return parser
-
-
-def _home(profile: str | None) -> Path:
-    root = paths.root_home(os.environ)
-    name = profile or os.environ.get("HERMES_PROFILE") or paths.sticky_profile(root)
-    home = paths.profile_home(root, name)
-    if home != root and not home.is_dir():
-        raise UserError(f"there is no profile {name!r}; make it with: hermes profile create {name}")
-    return home
 
 
 def _serve(installation: Installation, *, accepts_hooks: bool) -> int:

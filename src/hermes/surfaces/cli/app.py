@@ -10,7 +10,14 @@ from hermes.tables import Table
 
 COMMANDS: Table[click.Command] = Table("hermes.surfaces.cli.commands", "COMMAND")
 
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+def _claim_stdout(ctx: click.Context, _param: click.Parameter, is_json: bool) -> bool:
+    if is_json and isinstance(ctx.obj, Cli):
+        ctx.obj.out.claim()
+    return is_json
+
+
+as_json = click.option("--json", "as_json", is_flag=True, callback=_claim_stdout, help="As JSON.")
 
 WHOLE = 1_000  # no first sentence of a help text is longer
 

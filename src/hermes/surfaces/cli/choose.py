@@ -54,7 +54,10 @@ def choose(
     keys_from: Input | None = None,
     screen: Screen | None = None,
 ) -> Value | str | None:
-    """The value of the option that was taken, what was typed when none fits, or None when the person left."""
+    """The value of the option that was taken, what was typed when none fits, or None when the person left.
+
+    Ctrl-C is a `KeyboardInterrupt`, as in every question that is not drawn.
+    """
     listed = ChoiceList([label for label, _ in options])
     keys = KeyBindings()
     for names, by in ((("up", "c-p"), -1), (("down", "c-n"), 1), (("pageup",), -10), (("pagedown",), 10)):
@@ -67,10 +70,13 @@ def choose(
         event.app.exit(result=options[place][1] if place is not None else listed.typed.text.strip() or None)
 
     @keys.add("escape", eager=True)
-    @keys.add("c-c")
     @keys.add("c-d")
     def _leave(event: KeyPressEvent) -> None:
         event.app.exit(result=None)
+
+    @keys.add("c-c")
+    def _stop(event: KeyPressEvent) -> None:
+        event.app.exit(exception=KeyboardInterrupt)
 
     def size() -> tuple[int, int]:
         from prompt_toolkit.application import get_app
@@ -78,7 +84,11 @@ def choose(
         rows, columns = get_app().output.get_size()
         return max(1, rows - 3), columns
 
-    head = Window(FormattedTextControl(f"{title}: type to filter, Enter takes one, Esc leaves"), height=1)
+    head = Window(
+        FormattedTextControl(f"{title}: type to filter, Enter takes one, Esc leaves"),
+        dont_extend_height=True,
+        wrap_lines=True,
+    )
     typed = Window(BufferControl(listed.typed), height=1, get_line_prefix=lambda *_: [("bold", "> ")])
     shown = Window(FormattedTextControl(lambda: listed.lines(*size())))
     app: Application[Value | str | None] = Application(

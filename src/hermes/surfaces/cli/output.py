@@ -31,6 +31,22 @@ class Output:
         """The process's own streams, made unable to fail on a character they cannot show."""
         return cls(_unfailing(sys.stdout), _unfailing(sys.stderr), environ)
 
+    def claim(self) -> None:
+        """Have stdout alone from now on, where a program reads it: what else writes there reaches stderr.
+
+        A plugin may write to descriptor 1, or start a program that does, where catching `print` is no help. In a
+        terminal both are the same screen.
+        """
+        stream = self.stdout
+        if self.is_terminal or not isinstance(stream, io.TextIOWrapper) or _number_of(stream) != 1:
+            return
+        stream.flush()
+        own = os.dup(1)  # which no program inherits
+        others = os.dup(2) if _number_of(self.stderr) == 2 else os.open(os.devnull, os.O_WRONLY)
+        os.dup2(others, 1)
+        os.close(others)
+        self.stdout = open(own, "w", encoding=stream.encoding, errors="replace")  # noqa: PTH123, SIM115 - for good
+
     def line(self, text: str = "") -> None:
         """One line of the answer."""
         self._put(f"{text}\n")
@@ -149,6 +165,14 @@ def _abandon(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+def _number_of(stream: TextIO) -> int | None:
+    """Its descriptor; None for one that has none."""
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):
+        return None
 
 
 def _unfailing(stream: TextIO | None) -> TextIO:

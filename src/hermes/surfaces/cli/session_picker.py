@@ -104,7 +104,11 @@ def _layout(picker: Picker) -> Layout:
         rows, columns = get_app().output.get_size()
         return max(1, rows - PREVIEW_LINES - 4), columns
 
-    head = Window(FormattedTextControl("Sessions: type to search, Enter takes one, Esc leaves"), height=1)
+    head = Window(
+        FormattedTextControl("Sessions: type to search, Enter takes one, Esc leaves"),
+        dont_extend_height=True,
+        wrap_lines=True,
+    )
     typed = Window(BufferControl(picker.typed), height=1, get_line_prefix=lambda *_: [("bold", "> ")])
     listed = Window(FormattedTextControl(lambda: picker.lines(*size())))
     rule = Window(char="─", height=1)

@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes.config import paths
@@ -28,7 +27,7 @@ def run_command(command: "Command | None", words: Sequence[str], name: str) -> i
     out = Output.of_process(environ)
     try:
         profile, rest = take_profile(list(words))
-        home = chosen_home(environ, profile, making=rest[:1] == ["profile"])
+        home = paths.chosen_home(environ, profile, may_be_missing=rest[:1] == ["profile"])
         with paths.bound_home(home):
             cli = Cli(home=home, environ=environ, out=out)
             code = _dispatch(cli, command, rest, name)
@@ -89,16 +88,6 @@ def take_profile(words: list[str]) -> tuple[str | None, list[str]]:
             rest.append(word)
         index += 1
     return profile, rest
-
-
-def chosen_home(environ: Mapping[str, str], profile: str | None, *, making: bool) -> Path:
-    """The home for this run; a profile that does not exist is a `UserError`, unless profiles are being managed."""
-    root = paths.root_home(environ)
-    name = profile or environ.get("HERMES_PROFILE") or paths.sticky_profile(root)
-    home = paths.profile_home(root, name)
-    if home != root and not making and not home.is_dir():
-        raise UserError(f"there is no profile {name!r}; make it with: hermes profile create {name}")
-    return home
 
 
 def _dispatch(cli: Cli, command: "Command | None", words: list[str], name: str) -> int:

@@ -1,11 +1,13 @@
 """Between a transport and the SDK: one tool that is described wrongly must not cost a server all of them.
 
 The SDK refuses a whole page of tools for one that does not fit its types. Here each is brought into shape or left out.
+It passes over an answer that it cannot read, whose call would wait; here that becomes an error of the call.
 """
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from hermes.tools.mcp.unread_answer import refusal, unreadable
 from hermes.types import JsonObject
 
 if TYPE_CHECKING:
@@ -49,7 +51,12 @@ class SoundStream:
         return await self._inner.__aexit__(kind, error, trace)
 
     def _sound(self, item: "SessionMessage | Exception") -> "SessionMessage | Exception":
-        result = getattr(getattr(item, "message", None), "result", None)
+        if isinstance(item, ValueError):
+            return _refused(item) or item
+        message = getattr(item, "message", None)
+        if (error := getattr(message, "error", None)) is not None and "validation error" in error.message:
+            error.message = unreadable(error.message)  # in place of all that the parser has to say
+        result = getattr(message, "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
             kept = [made for one in result["tools"][:MAX_LISTED] if (made := self._tool(one)) is not None]
             result["tools"] = kept
@@ -78,6 +85,19 @@ class SoundStream:
         if isinstance(hints, dict):
             made["annotations"] = {name: hints[name] for name in _HINTS if isinstance(hints.get(name), bool)}
         return made
+
+
+def _refused(fault: ValueError) -> "SessionMessage | None":
+    """What stands for the answer that could not be read; None where it cannot be told what was answered."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+    from pydantic import ValidationError
+
+    if not isinstance(fault, ValidationError) or not isinstance(data := fault.errors()[0]["input"], str | bytes):
+        return None
+    line = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    refused = refusal(line, line, unreadable(str(fault)))
+    return None if refused is None else SessionMessage(jsonrpc_message_adapter.validate_json(refused))
 
 
 def _text(value: Any) -> str:

@@ -1,8 +1,8 @@
 """A server on this machine: a child of the supervisor inside the session's border, its pipes as an SDK transport.
 
 The SDK would start the process by itself; here it gets memory streams, and the child stays ours: one line is one
-message, whatever is no message is passed over, a line that is too long becomes an error of its call, and the end of the
-child ends the connection at once.
+message, whatever is no message is passed over, an answer that is too long or cannot be read becomes an error of its
+call, and the end of the child ends the connection at once.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from hermes.confinement.policy import AnyConfinement, Confinement
 from hermes.errors import ToolError
 from hermes.seams import Child, Decision, SpawnSpec, Supervisor
 from hermes.tools.mcp.server_config import ServerConfig, child_environment
+from hermes.tools.mcp.unread_answer import refusal, unreadable
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -30,7 +31,6 @@ MAX_LINE = 80 * 1024 * 1024
 STOP_S = 0.5  # between the end of its stdin and TERM
 LAST_WORDS_S = 0.2
 LOG_BYTES = 5_000_000
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")')
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 log = logging.getLogger(__name__)
 
@@ -75,13 +75,11 @@ async def start_server(config: ServerConfig, place: StdioPlace) -> Child:
         own = config.entry.env
         env = {name: value for name, value in env.items() if name in own or name not in confinement.without}
         env |= {name: value for name, value in confinement.env.items() if name not in own}
-    command = config.entry.command
-    program = command if "/" in command else shutil.which(command, path=env.get("PATH"))
-    if program is None:
-        raise ToolError(f"there is no program {command!r} on PATH")
+    command, cwd = config.entry.command, config.entry.cwd or place.cwd()
+    program = _program(command, env.get("PATH"), cwd)
     spec = SpawnSpec(
         argv=(program, *config.entry.args),
-        cwd=config.entry.cwd or place.cwd(),
+        cwd=cwd,
         env=env,
         owner=place.owner,
         merge_stderr=False,
@@ -92,6 +90,16 @@ async def start_server(config: ServerConfig, place: StdioPlace) -> Child:
     if isinstance(child, TellsStderr):
         child.hear_stderr(StderrLog(place.stderr_log, config.name, place.redact).add)
     return child
+
+
+def _program(command: str, path: str | None, cwd: str) -> str:
+    """What `command` names; `ToolError` when it is not there, which else bwrap would say in its own words."""
+    program = command if "/" in command else shutil.which(command, path=path)
+    if program is None:
+        raise ToolError(f"there is no program {command!r} on PATH")
+    if not Path(cwd, program).is_file():
+        raise ToolError(f"there is no program {command!r}" + ("" if Path(program).is_absolute() else f" in {cwd!r}"))
+    return program
 
 
 @asynccontextmanager
@@ -105,10 +113,12 @@ async def stdio_streams(child: Child, signals: LinkSignals) -> AsyncIterator["Tr
         """The message of a line; None for what is none, which a server may print by mistake."""
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
+        except ValueError as error:
             whole = _without_halves(line)
             if whole is not None and whole != line:  # the second time it is the same
                 return message_of(whole)
+            if (refused := refusal(line, line, unreadable(str(error)))) is not None:
+                return SessionMessage(jsonrpc_message_adapter.validate_json(refused))
             log.debug("an MCP server printed a line that is no message: %r", line[:200])
             return None
 
@@ -216,13 +226,11 @@ def _without_halves(line: bytes) -> bytes | None:
 def _joined(parts: list[bytes], size: int, most: int) -> bytes:
     if size <= most:
         return b"".join(parts)
-    head, tail = parts[0][:4096], b"".join(parts[-2:])[-4096:]
-    found = _ID.search(head) or _ID.search(tail)
-    if found is None:
+    why = f"the answer has {size / 1e6:.0f} MB, more than the {most / 1e6:.0f} MB that are read"
+    refused = refusal(parts[0], b"".join(parts[-2:]), why)
+    if refused is None:
         log.warning("a line of %s bytes of an MCP server was passed over: it answers no call that can be told", size)
-        return b""
-    text = f"the answer has {size / 1e6:.0f} MB, more than the {most / 1e6:.0f} MB that are read"
-    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32603,"message":"%b"}}' % (found[1], text.encode())
+    return refused or b""
 
 
 class StderrLog:

@@ -35,7 +35,8 @@ def test_a_folder_of_the_command_line_is_written_and_no_other(start: Start, othe
 
 
 def test_a_folder_that_is_no_folder_is_refused_at_the_start(start: Start, tmp_path: Path) -> None:
-    with ServerThread(answering({})) as server, start(server, "--add-dir", str(tmp_path / "gone")) as screen:
+    words = ("--add-dir", str(tmp_path / "gone"))
+    with ServerThread(answering({})) as server, start(server, *words, columns=200) as screen:
         screen.wait_for("is no folder; name one that is there")
         assert screen.ended() != 0
 

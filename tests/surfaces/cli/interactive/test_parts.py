@@ -12,13 +12,17 @@ from hermes.errors import UserError
 from hermes.host.references import Surroundings, opened, pictures_in
 from hermes.host.session_figures import SessionFigures
 from hermes.runtime.setup.process import shared
+from hermes.surfaces.cli.chat.events import printed
+from hermes.surfaces.cli.interactive.answers import AnswerList
 from hermes.surfaces.cli.interactive.clipboard import Pastes
+from hermes.surfaces.cli.interactive.command_view import section_rows
 from hermes.surfaces.cli.interactive.markdown_blocks import CODE_LINES, Block, Blocks, Code, Prose
 from hermes.surfaces.cli.interactive.markup import Painter, folded
 from hermes.surfaces.cli.interactive.question_view import question_rows
 from hermes.surfaces.cli.interactive.recent_messages import _cut_off
 from hermes.surfaces.cli.interactive.status import status_line
 from hermes.surfaces.cli.output import Output, width_of
+from hermes.tools.results.tool_result import fence
 from hermes.types import Question
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
@@ -136,6 +140,38 @@ def test_what_an_approval_would_do_is_shown_whole() -> None:
 
     assert max(map(len, rows)) < painter.width
     assert " ".join(row.strip(" •") for row in rows[2:]) == why
+
+
+def test_every_answer_to_an_approval_is_whole_in_a_narrow_terminal() -> None:
+    answers = AnswerList.of(("once", "task", "session", "always", "deny"), is_edit=False)
+    rows = [row for _, row in answers.rows(39, 20)]
+    assert max(map(len, rows)) <= 39
+    assert all(row.startswith(("> ", "  ")) for row in rows)
+    assert all(label in " ".join(" ".join(rows).split()) for label in answers.labels)
+    low = answers.rows(39, 8)
+    assert len(low) == 7, "where rows are few, each answer has one"
+    assert max(width_of(row) for _, row in low) <= 39
+
+
+@pytest.mark.parametrize("width", [20, 40, 44, 80])
+def test_what_a_command_tells_of_a_name_keeps_to_the_width_with_its_indent(width: int) -> None:
+    told = "Copy the last answer to the terminal's clipboard, or to that of the editor."
+    rows = section_rows("/copy", told, width)
+    assert max(map(width_of, rows)) <= width
+    assert all(row.startswith("  ") for row in rows)
+    assert " ".join(" ".join(rows).split()) == f"/copy {told}"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"result": "12 lamps"}', "12 lamps"),
+        ('{"result": {"lamps": 12}}', '{"result": {"lamps": 12}}'),
+        ('{"error": "no lamps"}', "no lamps"),
+    ],
+)
+def test_a_result_from_outside_is_shown_without_the_marks_for_the_model(content: str, words: str) -> None:
+    assert printed(str(fence(content, "mcp__a__b", "mcp"))) == words
 
 
 def test_a_table_has_no_empty_rows_around_it_in_colours_either() -> None:

@@ -200,11 +200,12 @@ def _line(text: str) -> str:
 
 
 def printed(content: str) -> str:
-    """The words in a tool's result, without the marks and the JSON around them."""
+    """The words in a tool's result, without the marks and the JSON around them; empty where there are none."""
+    wordless = ""
     if content.startswith("<"):
         from hermes.tools.results.tool_result import unfenced  # for what came from outside
 
-        content = unfenced(content)
+        content = wordless = unfenced(content)
     try:
         found = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
@@ -213,7 +214,7 @@ def printed(content: str) -> str:
         return content
     if found.get("error"):
         return str(found["error"])
-    for name in ("output", "content", "message", "note"):
+    for name in ("output", "content", "message", "note", "result"):
         if isinstance(found.get(name), str):
             return str(found[name])
-    return ""
+    return wordless  # the marks are for the model

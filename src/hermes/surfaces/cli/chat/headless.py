@@ -58,6 +58,7 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def answer(cli: Cli, wish: Wish) -> int:
     """Run the turn that `wish` asks for; the exit code."""
+    cli.out.claim()
     settings = cli.settings(wish.flags, ignore_file=wish.ignore_user_config)
     if wish.add_dirs:
         from hermes.host.added_folders import with_added_folders  # rare

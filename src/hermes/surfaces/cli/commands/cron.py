@@ -136,7 +136,7 @@ def create(cli: Cli, /, schedule: str, prompt: str, as_json: bool, **options: An
         cli.out.json({"success": True, **view, "next_runs": runs})
         return
     cli.out.line(job.id)
-    cli.out.note(f"{job.name!r}, {job.schedule.display}; next: {', '.join(runs)}")
+    cli.out.note(f"{job.name!r}, {job.schedule.display}; next: {', '.join(map(_moment, runs))}")
     if not is_kept:
         cli.out.note(NOT_KEPT)
 

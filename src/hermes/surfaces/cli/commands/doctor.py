@@ -6,8 +6,10 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from hermes.disk_trouble import disk_trouble
 from hermes.errors import HermesError
 from hermes.host.doctor import CHECKS, Check, Finding, absent, problem
+from hermes.host.logs import log_fault
 from hermes.surfaces.cli.app import as_json
 from hermes.surfaces.cli.context import Cli
 from hermes.surfaces.cli.exit_codes import Exit
@@ -77,6 +79,9 @@ def _findings(cli: Cli, check: Check) -> list[Finding]:
     except HermesError as error:
         return [problem(str(error))]
     except Exception as error:  # noqa: BLE001 - the border: one check that fails must not hide what the others find
+        if sentence := disk_trouble(error):
+            return [problem(sentence)]
+        log_fault(cli.home, error)
         return [problem(f"this check itself failed ({type(error).__name__}: {error})", "hermes logs errors")]
 
 

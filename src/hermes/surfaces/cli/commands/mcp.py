@@ -394,7 +394,8 @@ def _read(source: str) -> str:
     try:
         return Path(source).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"Cannot read {source!r}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"Cannot read {source!r}: {why}") from error
 
 
 def _show_offer(cli: Cli, config: "ServerConfig", manifest: "ServerManifest") -> None:

@@ -8,6 +8,7 @@ from hermes.surfaces.cli.child_lines import summary_line
 from hermes.surfaces.cli.interactive.markdown_blocks import Block, Blocks
 from hermes.surfaces.cli.interactive.markup import Painter, columns_of, folded
 from hermes.surfaces.cli.output import Output, cut
+from hermes.tools.results.tool_result import unfenced
 from hermes.types import (
     CallFinished,
     CallStarted,
@@ -115,7 +116,7 @@ def shown_lines(tool: str, found: dict[str, Any]) -> list[str]:
 
 def _decoded(event: CallFinished) -> dict[str, Any]:
     try:
-        found = json.loads(text_of(event.result.content))
+        found = json.loads(unfenced(text_of(event.result.content)))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hermes.surfaces.cli.interactive.markup import hanging
+from hermes.surfaces.cli.output import cut
 from hermes.types import Question
 
 TELL = "tell"
 # A letter alone does not answer: words that somebody was about to type begin with one, too.
-HINT = "  a number: at once · a letter or arrows: Enter · Esc: no"
+HINT = "a number: at once · a letter or arrows: Enter · Esc: no"
 _WORDS = {
     "once": "yes, once",
     "task": "yes, this very thing for the rest of this task",
@@ -49,10 +51,19 @@ class AnswerList:
         place = int(digit) - 1 if digit.isdecimal() else -1
         return self.choices[place] if 0 <= place < len(self.choices) else ""
 
-    def rows(self) -> list[tuple[str, str]]:
-        """(style, row) of each answer, and how one is given."""
+    def rows(self, width: int, height: int) -> list[tuple[str, str]]:
+        """(style, row) of each answer, and how one is given. Whole, unless there is no room for so many rows."""
+        marks = [f"{'>' if place == self.chosen else ' '} {place + 1}. " for place in range(len(self.labels))]
         rows = [
-            ("chosen" if place == self.chosen else "", f"{'>' if place == self.chosen else ' '} {place + 1}. {label}")
+            ("chosen" if place == self.chosen else "", row)
             for place, label in enumerate(self.labels)
+            for row in hanging(marks[place], label, width)
         ]
-        return [*rows, ("status", HINT)]
+        rows += [("status", row) for row in hanging("  ", HINT, width)]
+        if len(rows) <= height:
+            return rows
+        styles = ["chosen" if place == self.chosen else "" for place in range(len(self.labels))]
+        texts = [mark + label for mark, label in zip(marks, self.labels, strict=True)]
+        return [
+            (style, cut(text, width)) for style, text in zip([*styles, "status"], [*texts, f"  {HINT}"], strict=True)
+        ]

@@ -7,7 +7,7 @@ from hermes.errors import UserError
 from hermes.host.command import CommandResult, SurfaceFacts
 from hermes.host.live_session import LiveSession
 from hermes.surfaces.cli.context import Cli
-from hermes.surfaces.cli.interactive.markup import clean, folded
+from hermes.surfaces.cli.interactive.markup import clean, hanging
 from hermes.surfaces.cli.interactive.recent_messages import shown
 from hermes.surfaces.cli.output import Output, padded
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.surfaces.cli.interactive.chat import Chat
 
 NAME_WIDTH = 17
+LEAST_BESIDE = 24  # columns for words beside a name
 KEYS = (
     ("Enter", "send; while a turn runs, wait in line (see /busy)"),
     ("Alt-Enter, Ctrl-J", "a new line"),
@@ -90,13 +91,17 @@ def _show(chat: "Chat", result: CommandResult) -> None:
     for heading, rows in result.sections:
         chat.say(heading, "bold")
         for head, told in rows:
-            first, *more = folded(told, max(20, painter.width - NAME_WIDTH - 4)) if told else [""]
-            chat.say(f"  {padded(head, NAME_WIDTH)}  {first}".rstrip())
-            for row in more:
-                chat.say(f"  {padded('', NAME_WIDTH)}  {row}")
+            chat.say("\n".join(section_rows(head, told, painter.width)))
     write(result.screen)
     is_failure = bool(result.data.get("exit_code"))
     chat.say(result.note, "red" if is_failure else "dim")
+
+
+def section_rows(head: str, told: str, width: int) -> list[str]:
+    """A name and what is told of it beside it; below it where the terminal is too narrow for two columns."""
+    if width - NAME_WIDTH - 4 >= LEAST_BESIDE:
+        return [row.rstrip() for row in hanging(f"  {padded(head, NAME_WIDTH)}  ", told, width)]
+    return [f"  {head}", *(hanging("      ", told, width) if told else ())]
 
 
 def printed(cli: Cli, out: Output, name: str, words: tuple[str, ...]) -> str:

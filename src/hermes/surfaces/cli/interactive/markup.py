@@ -45,6 +45,12 @@ def folded(line: str, width: int) -> list[str]:
     return [*rows, line]
 
 
+def hanging(mark: str, text: str, width: int) -> list[str]:
+    """`mark` and `text` in rows of at most `width` columns; what goes on below begins where the text does."""
+    first, *rest = folded(text, max(8, width - width_of(mark)))
+    return [mark + first, *(" " * width_of(mark) + row for row in rest)]
+
+
 def _fitting(line: str, width: int) -> str:
     """The longest beginning that fits; at least one character."""
     end = min(len(line), width)

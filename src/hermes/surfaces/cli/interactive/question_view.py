@@ -1,7 +1,7 @@
 """An approval as it stands on the screen: what would run or be written first, then what that does and where."""
 
 from hermes.host.events import TERMINAL
-from hermes.surfaces.cli.interactive.markup import Painter, folded
+from hermes.surfaces.cli.interactive.markup import Painter, hanging
 from hermes.surfaces.cli.interactive.status import short_path
 from hermes.surfaces.cli.output import width_of
 from hermes.tools.approval.visible_text import visible
@@ -48,9 +48,7 @@ def is_plain_edit(question: Question) -> bool:
 
 def _bullet(text: str, painter: Painter) -> list[str]:
     """What it would do, whole: whoever decides reads all of it."""
-    rows = folded(" ".join(text.split()), max(8, painter.width - len(INDENT) - 1))
-    marks = ["  • ", *[INDENT] * len(rows)]
-    return [painter.line(mark + row, "yellow") for mark, row in zip(marks, rows, strict=False)]
+    return [painter.line(row, "yellow") for row in hanging("  • ", " ".join(text.split()), painter.width - 1)]
 
 
 def answered_row(question: Question, answer: str, by: str, painter: Painter) -> str:
@@ -67,7 +65,8 @@ def answered_row(question: Question, answer: str, by: str, painter: Painter) -> 
         if word in ("task", "session", "always") and question.text and not is_plain_edit(question):
             told += f": {visible(question.text)}"
     is_yes = told.startswith(("allowed", "always"))
-    return painter.line(f"  {'✓' if is_yes else '✗'} {told}", "green" if is_yes else "red")
+    rows = hanging(f"  {'✓' if is_yes else '✗'} ", " ".join(told.split()), painter.width - 1)
+    return "".join(painter.line(row, "green" if is_yes else "red") for row in rows)
 
 
 def _to_the_letter(command: str, painter: Painter) -> list[str]:

@@ -6,7 +6,7 @@ from hermes.host.conversation import Conversation
 from hermes.host.events import TERMINAL
 from hermes.host.host_errors import NothingPending, RequestRefused
 from hermes.surfaces.cli.interactive.answers import TELL, AnswerList, chosen
-from hermes.surfaces.cli.interactive.markup import Painter
+from hermes.surfaces.cli.interactive.markup import Painter, hanging
 from hermes.surfaces.cli.interactive.question_view import answered_row, is_plain_edit, question_rows
 from hermes.surfaces.cli.interactive.view import Screen
 from hermes.surfaces.cli.passwords import ask_password
@@ -131,7 +131,7 @@ class Questions:
         if question.kind not in ("approval", "edit"):
             self._say(visible(question.text), "bold")
             for number, choice in enumerate(question.choices, 1):
-                self._say(f"  {number}. {visible(choice)}")
+                self._say("\n".join(hanging(f"  {number}. ", visible(choice), self._painter.width)))
             if question.choices:
                 self._say("  Other: type it. A number or the arrows choose; Esc leaves it to the model.")
             return

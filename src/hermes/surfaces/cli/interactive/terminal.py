@@ -55,7 +55,7 @@ TYPED_AHEAD_S = 0.3
 SUDDEN_S = 1.0
 INPUT_ROWS = 10
 QUEUE_ROWS = 4
-ANSWER_ROWS = 8
+ROWS_BELOW_ANSWERS = 4
 LIVE_ROWS = 10
 ESCAPE_S = 0.08  # how long an Esc waits for the rest of a key
 MODES = {"edits": "edits on", "ask": "asks before edits", "plan": "plan: changes nothing"}
@@ -360,7 +360,7 @@ class TerminalFace:
             [
                 ConditionalContainer(window(self._live, LIVE_ROWS), Condition(lambda: bool(self._live()))),
                 ConditionalContainer(window(self._queue, QUEUE_ROWS + 1), Condition(lambda: bool(self._queue()))),
-                ConditionalContainer(window(self._answers, ANSWER_ROWS), Condition(lambda: bool(self._answers()))),
+                ConditionalContainer(window(self._answers, 30), Condition(lambda: bool(self._answers()))),
                 ConditionalContainer(window(self._unfolded, 200), Condition(lambda: self.unfolded is not None)),
                 ConditionalContainer(window(self._picks, 30), Condition(lambda: self.picker is not None)),
                 field,
@@ -379,12 +379,11 @@ class TerminalFace:
     def _answers(self) -> StyleAndTextTuples:
         """The answers to what is asked, one of them chosen."""
         answers = self._chat.questions.answers if self._chat is not None else None
-        width = self._size().columns - 1
-        return (
-            _stacked([(f"class:{style}" if style else "", cut(row, width)) for style, row in answers.rows()])
-            if answers
-            else []
-        )
+        if answers is None:
+            return []
+        size = self._size()
+        rows = answers.rows(size.columns - 1, size.rows - ROWS_BELOW_ANSWERS)
+        return _stacked([(f"class:{style}" if style else "", row) for style, row in rows])
 
     def _unfolded(self) -> StyleAndTextTuples:
         """The call that is unfolded, as much of it as fits."""
