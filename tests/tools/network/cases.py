@@ -18,6 +18,7 @@ from msgspec import structs
 from hermes.confinement.plan import PlanRequest
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
+from hermes.tools.environments.background import BackgroundRequest
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.network.ask_host import NetworkCall
 from hermes.tools.network.host_desk import MOST_QUESTIONS
@@ -52,7 +53,11 @@ async def environment(folder: Path, person: Person | None = None, **more: Any) -
     border = Border(mode="on", level="full", request=request, network="ask", is_network_said=True, **more)
     supervisor = ProcessSupervisor()
     made = LocalEnvironment(
-        supervisor, str(work), LocalOptions(env={"PATH": os.environ["PATH"], "HOME": str(folder)}, border=border)
+        supervisor,
+        str(work),
+        LocalOptions(
+            env={"PATH": os.environ["PATH"], "HOME": str(folder)}, border=border, processes_folder=folder / "processes"
+        ),
     )
     try:
         if person is not None:
@@ -164,18 +169,78 @@ async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
     assert taken == [size]
 
 
-async def a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once(tmp_path: Path) -> None:
+async def a_host_that_the_person_refused_is_told_and_asked_about_once(tmp_path: Path) -> None:
     person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
     async with environment(tmp_path, person) as made:
         for _ in range(2):
             result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
             assert result.exit_code != 0
-            assert any(
-                "refused evil.test:80: not now" in note and "--allow-host evil.test" in note for note in result.notes
-            )
+            assert result.notes == ("the network refused evil.test:80: not now",)
         assert any("refused    evil.test:80" in line for line in made.network_lines)
     assert [action.text for action in person.asked] == ["evil.test:80"]
     assert "curl -sS -m 5 http://evil.test/" in str(person.asked[0].details["why"])
+
+
+async def a_rule_that_denies_a_host_wins_over_every_grant(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="session")
+    rules = [{"action": "deny", "tool": "terminal", "hosts": ["*.Evil.test"]}]
+    git = tmp_path / "work" / ".git"
+    git.mkdir(parents=True)
+    (git / "config").write_text('[remote "origin"]\n\turl = http://git.evil.test/x.git\n')
+    with server() as port:
+        rules.append({"action": "deny", "hosts": [f"localhost:{port}"]})
+        more: dict[str, Any] = {"network_hosts": ("*.evil.test", "good.test"), "network_local": (port,)}
+        async with environment(tmp_path, person, approvals={"rules": rules}, **more) as made:
+            tried = (
+                f"for h in named.evil.test git.evil.test 127.0.0.1:{port} asked.evil.test; do curl -sS -m 9 $h; done"
+            )
+            result = await made.execute(tried, ALLOWED, TurnScope())
+            hosts = ("named.evil.test:80", "git.evil.test:80", f"127.0.0.1:{port}", "asked.evil.test:80")
+            assert result.notes == tuple(
+                f"the network refused {host}: a rule of the user's denies it" for host in hosts
+            )
+            result = await made.execute(f"curl -sS -m 9 http://good.test:{port}/", ALLOWED, TurnScope())
+            assert result.output == "words of the server"
+    assert person.asked == []
+
+
+async def a_rule_that_denies_an_address_holds_for_names_that_lead_there(tmp_path: Path) -> None:
+    rules = [{"action": "deny", "hosts": ["127.0.0.*"]}]
+    async with environment(tmp_path, network_hosts=("good.test",), approvals={"rules": rules}) as made:
+        result = await made.execute("curl -sS -m 9 http://good.test/", ALLOWED, TurnScope())
+    assert result.notes == (
+        "the network refused good.test:80: it leads to an address that a rule of the user's denies",
+    )
+
+
+async def a_background_process_asks_in_its_own_name(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        wants = "until test -e go; do sleep 0.05; done; curl -sS -m 9 http://behind.test/; touch done"
+        order = BackgroundRequest(command=wants, cwd=made.cwd, session_id="s")
+        started = await made.background.start(order, ALLOWED)
+        newest = Action(kind="command", tool="terminal", text="make", session_id="s")
+        made.asks_for_hosts(NetworkCall(person, newest, TurnScope()))
+        wait = "touch go; until test -e done; do sleep 0.05; done"
+        (told,) = (await made.execute(wait, ALLOWED, TurnScope(), timeout_s=20)).notes
+        result = await made.execute("curl -sS -m 9 http://front.test/", ALLOWED, TurnScope())
+    behind, front = (action.details for action in person.asked)
+    assert behind["command"] == wants
+    assert f"http://behind.test/ (background process {started.id}) wants" in str(behind["why"])
+    assert told.startswith(f"the network refused behind.test:80 to background process {started.id} (until test -e go;")
+    assert front["command"] == "make"
+    assert result.notes == ("the network refused front.test:80: no",)
+
+
+async def a_script_asks_after_a_call_within_it_has_ended(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        inner = TurnScope()
+        async with inner:
+            call = Action(kind="command", tool="terminal", text="ls", session_id="s")
+            made.asks_for_hosts(NetworkCall(person, call, inner))
+        await made.execute("curl -sS -m 9 http://later.test/", ALLOWED, TurnScope())
+    assert [action.details["command"] for action in person.asked] == ["the command"]
 
 
 async def the_clock_of_the_command_stands_still_while_a_person_thinks(tmp_path: Path) -> None:
@@ -225,6 +290,7 @@ async def without_anybody_to_ask_it_is_a_no(tmp_path: Path) -> None:
         result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
     assert result.exit_code != 0
     assert "nobody can be asked" in result.notes[0]
+    assert "the user can grant it: --allow-host evil.test" in result.notes[0]
 
 
 async def hostile_words_end_no_more_than_their_connection(tmp_path: Path) -> None:
@@ -265,7 +331,11 @@ CASES = {
         any_port_is_reached_by_name_and_stays_free_for_a_server,
         an_address_that_a_rule_names_is_reached_without_a_name,
         something_large_comes_whole_both_ways,
-        a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
+        a_host_that_the_person_refused_is_told_and_asked_about_once,
+        a_rule_that_denies_a_host_wins_over_every_grant,
+        a_rule_that_denies_an_address_holds_for_names_that_lead_there,
+        a_background_process_asks_in_its_own_name,
+        a_script_asks_after_a_call_within_it_has_ended,
         the_clock_of_the_command_stands_still_while_a_person_thinks,
         many_connections_to_one_host_are_one_question,
         nobody_is_asked_about_hundreds_of_hosts_in_one_call,

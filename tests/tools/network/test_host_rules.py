@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.confinement.policy import Confinement
+from hermes.confinement.policy import Confinement, PlanRequest
 from hermes.errors import ConfigError
+from hermes.tools.environments.local import Border
 from hermes.tools.network.host_rules import HostRule, HostRules, read_rule, read_rules
 from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
 from hermes.tools.network.open_network import wishes_of
@@ -82,7 +83,9 @@ def test_a_remote_grants_neither_many_hosts_nor_a_port_of_this_machine(tmp_path:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").write_text(f'[remote "origin"]\n\turl = {url}\n')
     confined = Confinement(level="full", rules=(), workspace=str(tmp_path), home=str(tmp_path / "home"))
-    wishes = wishes_of((), (), confined, {"PIP_INDEX_URL": "http://127.0.0.1:3141/simple"})
+    wishes = wishes_of(
+        Border(request=PlanRequest(workspace="")), confined, {"PIP_INDEX_URL": "http://127.0.0.1:3141/simple"}
+    )
     assert wishes.local_ports == (3141,)
     assert not wishes.rules.passes("elsewhere.com", 443)
 

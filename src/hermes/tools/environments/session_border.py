@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ from hermes.tools.supervisor.threads import RunBlocking
 
 if TYPE_CHECKING:
     from hermes.tools.environments.local import Border
-    from hermes.tools.network.session_network import SessionNetwork
+    from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 
 _NO_ASKING = "the network is off, since terminal.network: ask cannot be held here: {}"
 
@@ -90,15 +90,14 @@ async def own_network(
     supervisor: Supervisor,
     border: "Border",
     confined: Confinement,
-    environ: Mapping[str, str],
+    wishes: "NetworkWishes",
     ways: tuple[Path, RunBlocking],
 ) -> OwnNetwork:
     """Open it, before the first command. Where none can be had, nothing is pretended: it is off, or as by default."""
-    from hermes.tools.network.open_network import open_network, wishes_of
+    from hermes.tools.network.open_network import open_network
     from hermes.tools.network.space import MakesNetworks
 
     folder, run_blocking = ways
-    wishes = await run_blocking(wishes_of, border.network_hosts, border.network_local, confined, environ)
     try:
         if not isinstance(supervisor, MakesNetworks):
             raise ToolError("this supervisor makes no namespaces")

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.wish import HostWish
 
@@ -16,14 +17,21 @@ _MOST_KEPT = 2000
 MOST_QUESTIONS = 20  # in one call: nobody reads a hundred of them
 
 
+DecidedBy: TypeAlias = Literal["rule", "person", "nobody"]
+"""Who has spoken about a host: a rule, a person, or neither."""
+
+
 class HostAnswer(Struct, frozen=True):
     """The word on one host: whether it may be reached, for how long that holds, and why not."""
 
     allowed: bool
     lasts: Literal["session", "call"] = "session"
     why: str = ""
+    who: str = ""  # whose connection it is, where it is not that of the call which is told
+    by: DecidedBy = "nobody"
 
 
+DENIED = "a rule of the user's denies"
 _TOO_MANY = HostAnswer(allowed=False, lasts="call", why="too many hosts were asked about in this call")
 AskHost = Callable[[HostWish], Awaitable[HostAnswer]]
 """Asks the person through the gate. Whatever goes wrong there is a no."""
@@ -32,9 +40,12 @@ AskHost = Callable[[HostWish], Awaitable[HostAnswer]]
 class HostDesk:
     """The decisions of one session. It lives on the loop of its network; `told` may be called from any thread."""
 
-    def __init__(self, rules: HostRules, local_ports: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, rules: HostRules, local_ports: frozenset[int] = frozenset(), denies: DeniesHost = denies_nothing
+    ) -> None:
         self.rules = rules
         self.local_ports = local_ports
+        self._denies = denies
         self._known: dict[str, HostAnswer] = {}
         self._asked: dict[str, asyncio.Future[HostAnswer]] = {}
         self._one_by_one = asyncio.Lock()  # guards the person: one question at a time
@@ -45,6 +56,8 @@ class HostDesk:
 
     async def may_reach(self, host: str, port: int, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
         """Whether a program may reach `host`; `ask` is used at most once at a time for one host."""
+        if self._denies(host, port):
+            return self._denied(f"{host}:{port}")
         if self.rules.passes(host, port):
             self._keep(self.granted, f"{host}:{port}", "by the settings, a remote or a package index")
             return HostAnswer(allowed=True)
@@ -53,6 +66,8 @@ class HostDesk:
     async def may_reach_local(self, port: int, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
         """Whether a program may reach a port of this machine's own loopback."""
         place = f"127.0.0.1:{port}"
+        if self._denies("127.0.0.1", port) or self._denies("localhost", port):
+            return self._denied(place)
         if port in self.local_ports:
             self._keep(self.granted, place, "terminal.network_local")
             return HostAnswer(allowed=True)
@@ -70,6 +85,12 @@ class HostDesk:
         if sentence not in self._notes and len(self._notes) <= _MOST_TOLD:
             self._notes.append(sentence if len(self._notes) < _MOST_TOLD else "and more hosts")
 
+    def refuse(self, place: str, why: str, grant: str = "", who: str = "") -> None:
+        """Keep and tell that a place was not reached, and how a person could grant it, where that may be said."""
+        self._keep(self.refused, place, why)
+        how = f" (the user can grant it: {grant})" if grant else ""
+        self.note(f"the network refused {place}{f' to {who}' if who else ''}: {why.rstrip('.')}{how}")
+
     def told(self) -> tuple[str, ...]:
         """What there is to tell since the last time."""
         notes, self._notes = self._notes, []
@@ -83,8 +104,14 @@ class HostDesk:
             self.refused.pop(place, None)
             self._keep(self.granted, place, "by a yes")
         else:
-            self._keep(self.refused, place, answer.why)
-            self.note(refusal_note(key, place, answer.why))
+            # What a person or a rule of theirs refused is not told with how it could be had all the same.
+            grant = "" if answer.by != "nobody" else _grant(key, place)
+            self.refuse(place, answer.why, grant, answer.who)
+        return answer
+
+    def _denied(self, place: str) -> HostAnswer:
+        answer = HostAnswer(allowed=False, why=f"{DENIED} it", by="rule")
+        self.refuse(place, answer.why)
         return answer
 
     async def _ask_once(self, key: str, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
@@ -102,9 +129,10 @@ class HostDesk:
             log.exception("asking about a host failed")
         finally:
             del self._asked[key]
-            waiting.set_result(answer)
+            anybodys = structs.replace(answer, who="")  # of others who want it, nobody has looked who they are
+            waiting.set_result(anybodys)
         if len(self._known) < _MOST_KEPT:
-            self._known[key] = answer
+            self._known[key] = anybodys
         return answer
 
     def _keep(self, table: dict[str, str], place: str, why: str) -> None:
@@ -112,10 +140,8 @@ class HostDesk:
             table.setdefault(place, why)
 
 
-def refusal_note(key: str, place: str, why: str) -> str:
-    """What the model and the person read about a refused host."""
+def _grant(key: str, place: str) -> str:
+    """How a person grants it."""
     if key == place:
-        grant = f"terminal.network_local: [{place.rpartition(':')[2]}]"
-    else:
-        grant = f"--allow-host {key} or terminal.network_hosts"
-    return f"the network refused {place}: {why.rstrip('.')} (the user can grant it: {grant})"
+        return f"terminal.network_local: [{place.rpartition(':')[2]}]"
+    return f"--allow-host {key} or terminal.network_hosts"

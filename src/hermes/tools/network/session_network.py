@@ -13,19 +13,20 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hermes.config.host_entry import is_host_name, plain_name
 from hermes.errors import ToolError
 from hermes.tools.network import dns_message, proxy_words
+from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.held_packets import IDLE_S, Begun, HeldPackets
-from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
+from hermes.tools.network.host_desk import DENIED, AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
 from hermes.tools.network.made_up_names import MadeUpNames
 from hermes.tools.network.relay import fit, refuse, relay
 from hermes.tools.network.space import PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
-from hermes.tools.network.wish import HostWish, meant_to_send, program_of
+from hermes.tools.network.wish import NO_PROGRAM, ConnectingProgram, HostWish, meant_to_send, program_of
 from hermes.tools.supervisor.threads import in_daemon_thread
 from hermes.tools.web.addresses import look_up, numeric
 
@@ -34,7 +35,7 @@ _CONNECT_LIMIT_S = 15.0
 _FIRST_WORDS_S = 30.0
 _PEEK = 2048
 _MOST_CONNECTIONS = 1000
-_NOBODY = HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and no call is there to ask within")
+_NOBODY = HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and no call runs in which to ask")
 
 
 class NetworkWishes(Struct, frozen=True, kw_only=True):
@@ -42,6 +43,7 @@ class NetworkWishes(Struct, frozen=True, kw_only=True):
 
     rules: HostRules = HostRules()
     local_ports: tuple[int, ...] = ()
+    denies: DeniesHost = denies_nothing
     lookup: Callable[[str, int], Any] = look_up
 
 
@@ -50,7 +52,7 @@ class SessionNetwork:
 
     def __init__(self, space: NetworkSpace, supervisor: MakesNetworks, wishes: NetworkWishes) -> None:
         self.space = space
-        self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports))
+        self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports), wishes.denies)
         self.ports = LocalPorts(space, self.desk)
         self.ports.refill = self._refill_soon
         self._supervisor = supervisor
@@ -335,11 +337,10 @@ class SessionNetwork:
         found = [host] if numeric(host) == host else await in_daemon_thread(self._wishes.lookup, host, port)
         usable = self._wishes.rules.usable(host, port, found)
         if found and not usable:
-            self.desk.refused.setdefault(place, "it leads to a private address")
-            self.desk.note(
-                f"the network refused {place}: it leads to an address that is not public "
-                f"(the user can grant it: terminal.network_hosts: [{host}])"
-            )
+            self.desk.refuse(place, "it leads to an address that is not public", f"terminal.network_hosts: [{host}]")
+            return None
+        if any(self._wishes.denies(address, port) for address in usable):
+            self.desk.refuse(place, f"it leads to an address that {DENIED}")
             return None
         why = "the name is not known" if not found else ""
         for address in usable:
@@ -366,22 +367,23 @@ class SessionNetwork:
         if self._asker is None or self._asker[0].is_closed():
             return _NOBODY
         loop, ask = self._asker
-        who = await in_daemon_thread(self._program, connection)
+        program = await in_daemon_thread(self._program, connection)
         first = b""
         with contextlib.suppress(OSError):
             first = connection.recv(_PEEK, socket.MSG_PEEK)
-        full = HostWish(host=wish.host, port=wish.port, kind=wish.kind, who=who, sends=meant_to_send(who, first))
+        sends = meant_to_send(program.words, first)
+        full = structs.replace(wish, who=program.words, pid=program.pid, sends=sends)
         try:
             asked = asyncio.run_coroutine_threadsafe(_awaited(ask(full)), loop)
             return await asyncio.wrap_future(asked)
         except (RuntimeError, concurrent.futures.CancelledError):  # the call is over, and its loop may be
             return _NOBODY
 
-    def _program(self, connection: socket.socket) -> str:
+    def _program(self, connection: socket.socket) -> ConnectingProgram:
         try:
             return program_of(self.space.inode_of(connection.getpeername()[1]))
         except OSError:
-            return ""
+            return NO_PROGRAM
 
     def _offer_services(self) -> None:
         """Listen for the ports of the machine's own loopback that may be asked for, and for no others."""

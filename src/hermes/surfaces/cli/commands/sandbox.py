@@ -199,6 +199,7 @@ def _run(cli: Cli, work: "Callable[[LocalEnvironment], Awaitable[Result]]") -> R
                 home=cli.home,
                 environ=settings.environ,
                 secrets=settings.secrets,
+                approvals=settings.mapping.get("approvals") or {},
                 launch_folder=str(Path.cwd()),
             )
         )
