@@ -75,8 +75,8 @@ async def environment(folder: Path, person: Person | None = None, **more: Any) -
 
 
 @contextmanager
-def server(text: bytes = b"words of the server") -> Iterator[int]:
-    listener = socket.create_server(("127.0.0.1", 0))
+def server(text: bytes = b"words of the server", port: int = 0) -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", port))
 
     def serve() -> None:
         while True:
@@ -285,6 +285,15 @@ async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> 
     assert [action.details["reach"] for action in person.asked] == ["local"]
 
 
+async def a_service_of_this_machine_is_granted_by_name_and_port_however_low(tmp_path: Path) -> None:
+    with server() as port, server(port=80) as low, server(port=631) as other:
+        more: dict[str, Any] = {"network_hosts": (f"localhost:{port}",), "network_local": (low, other)}
+        async with environment(tmp_path, **more) as made:
+            tried = f"for p in {port} {low} {other}; do curl -sS -m 9 http://127.0.0.1:$p/; done"
+            result = await made.execute(tried, ALLOWED, TurnScope())
+    assert (result.output, result.notes) == ("words of the server" * 3, ())
+
+
 async def without_anybody_to_ask_it_is_a_no(tmp_path: Path) -> None:
     async with environment(tmp_path) as made:
         result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
@@ -340,6 +349,7 @@ CASES = {
         many_connections_to_one_host_are_one_question,
         nobody_is_asked_about_hundreds_of_hosts_in_one_call,
         a_service_of_this_machine_is_reached_after_one_yes,
+        a_service_of_this_machine_is_granted_by_name_and_port_however_low,
         without_anybody_to_ask_it_is_a_no,
         hostile_words_end_no_more_than_their_connection,
         nothing_is_left_when_the_session_ends,

@@ -149,11 +149,11 @@ class Section(SectionBase, frozen=True):
         hosts = plain.get("network_hosts") if isinstance(plain, dict) else None
         if not hosts:
             return None
-        from hermes.config.host_entry import read_host  # paid by who names some
+        from hermes.config.host_entry import read_grant  # paid by who names some
 
         try:
             for entry in hosts:
-                read_host(str(entry))
+                read_grant(str(entry))
         except ConfigError as error:
             return "network_hosts", str(error)
         return None

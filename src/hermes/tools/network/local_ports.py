@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.listening_sockets import listening_here
 from hermes.tools.network.relay import fit, refuse, relay
-from hermes.tools.network.space import PROXY_PORT, NetworkSpace
+from hermes.tools.network.space import ALWAYS_PORTS, PROXY_PORT, NetworkSpace
 
 # What people run on their machine and develop against, by the words of a question.
 SERVICES = {
@@ -51,7 +51,8 @@ class LocalPorts:
         """The ports of the machine's loopback that a program of the session may ask for: what listens there now."""
         served = {port for port in served_here() if port >= _LOWEST} - self._listeners.keys() - {PROXY_PORT}
         first = sorted(served & SERVICES.keys()) + sorted(served - SERVICES.keys())
-        return sorted({*(port for port in self._desk.local_ports if port >= _LOWEST), *first[:_MOST_SERVICES]})
+        named = self._desk.local_ports - {PROXY_PORT, *ALWAYS_PORTS}  # there we listen at every address
+        return sorted({*named, *first[:_MOST_SERVICES]})
 
     def watch(self) -> None:
         """Look for listening programs from now on."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from hermes.config.host_entry import LOOPBACK
 from hermes.confinement.policy import Bind, Confinement
 from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.host_rules import HostRules, read_rules
@@ -33,9 +34,10 @@ def wishes_of(
 ) -> NetworkWishes:
     """What passes in this session. Blocking; do it before the first command."""
     remotes, indexes = remote_hosts(confined.workspace), index_hosts(confined.home, environ)
-    # An index on this machine. A remote there is the word of whoever made the workspace, and opens no port.
-    here = tuple(rule.port for rule in indexes if rule.host in ("127.0.0.1", "localhost"))
-    rules = HostRules(named=read_rules(granted.network_hosts), known=tuple(dict.fromkeys((*remotes, *indexes))))
+    named = read_rules(granted.network_hosts)
+    # A remote on this machine is the word of whoever made the workspace, and opens no port.
+    here = tuple(rule.port for rule in (*named, *indexes) if rule.host in LOOPBACK and rule.port)
+    rules = HostRules(named=named, known=tuple(dict.fromkeys((*remotes, *indexes))))
     return NetworkWishes(rules=rules, local_ports=(*granted.network_local, *here), denies=denies)
 
 

@@ -281,7 +281,7 @@ class SessionNetwork:
             await self._reach(connection, name, port, b"", b"")
         elif not address.startswith("127."):
             await self._reach(connection, address, port, b"", b"")
-        elif port >= 1024:
+        elif port >= 1024 or port in self.desk.local_ports:
             await self._reach_local(connection, port)
         else:
             refuse(connection)
