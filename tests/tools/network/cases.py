@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 import sys
 import threading
@@ -21,7 +22,7 @@ from hermes.seams import Action, Decision
 from hermes.tools.environments.background import BackgroundRequest
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.network.ask_host import NetworkCall
-from hermes.tools.network.host_desk import MOST_QUESTIONS
+from hermes.tools.network.host_desk import MOST_NOES, MOST_QUESTIONS
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.border import room, run_room
 
@@ -39,6 +40,8 @@ class Person:
         self._decision = Decision(**decision)
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        if action.details.get("is_unasked"):
+            return Decision(allowed=False, decided_by="nobody")
         self.asked.append(action)
         self.is_asked.set()
         await self.may_answer.wait()
@@ -142,7 +145,9 @@ async def an_address_that_a_rule_names_is_reached_without_a_name(tmp_path: Path)
         reached = "could not be reached from this machine"  # there is nobody at these addresses
         told = [note.partition(" ")[0] for note in result.notes if reached in note]
         assert told == ["10.9.8.7:8080", "192.0.2.5:80"]
-    assert [action.text for action in person.asked] == ["10.9.8.7:81"]  # and the last has no route
+        private = "10.9.8.7:81: it is an address that is not public"
+        assert any(private in note for note in result.notes)
+    assert person.asked == []  # and the last has no route
 
 
 async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
@@ -272,7 +277,53 @@ async def nobody_is_asked_about_hundreds_of_hosts_in_one_call(tmp_path: Path) ->
     async with environment(tmp_path, person) as made:
         many = "for i in $(seq 60); do curl -sS -m 9 http://n$i.test/ & done; wait"
         await made.execute(many, ALLOWED, TurnScope())
+    assert len(person.asked) == MOST_NOES
+    person = Person(allowed=True, decided_by="person", scope="once")
+    async with environment(tmp_path, person) as made:
+        await made.execute(many, ALLOWED, TurnScope())
     assert len(person.asked) == MOST_QUESTIONS
+
+
+async def after_a_question_that_nobody_answered_there_is_no_other_in_that_call(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="not answered", decided_by="nobody", scope="timeout")
+    async with environment(tmp_path, person) as made:
+        result = await made.execute("for h in a b c; do curl -s -m 9 http://$h.test/; done", ALLOWED, TurnScope())
+        await made.execute("curl -s -m 9 http://d.test/", ALLOWED, TurnScope())
+    assert [action.text for action in person.asked] == ["a.test:80", "d.test:80"]
+    assert "b.test:80: the last question of this call was not answered (the user can grant" in result.notes[1]
+
+
+async def nobody_is_asked_about_an_address_that_a_yes_would_not_open(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="once")
+    async with environment(tmp_path, person) as made:
+        hosts = "169.254.169.254 10.0.0.1 [::1] [::ffff:10.0.0.1] 0 0177.0.0.1 255.255.255.255 x.localhost"
+        tried = f"for h in {hosts}; do curl -s -m 9 -p -x http://127.0.0.1:1080 http://$h/; done"
+        result = await made.execute(tried, ALLOWED, TurnScope())
+    assert person.asked == []
+    assert result.notes[0] == "the network refused 169.254.169.254:80: it is an address that is not public"
+    assert "10.0.0.1:80: it is an address that is not public (the user can grant it:" in result.notes[1]
+    assert result.notes[2].startswith("the network refused [::1]:80:")
+
+
+async def a_flood_of_connections_leaves_the_runtime_its_files(tmp_path: Path) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, most))
+    flood = "import socket\nkept = [socket.create_connection(('127.0.0.1', 1080)) for _ in range(400)]\n"
+    async with environment(tmp_path) as made:
+        (tmp_path / "work" / "flood.py").write_text(f"{flood}open('ready', 'w')\ninput()\n")
+        held = "mkfifo line; python3 flood.py < line & exec 3> line; until test -e ready; do sleep 0.05; done"
+        async with asyncio.TaskGroup() as group:
+            run = group.create_task(
+                made.execute(f"{held}; until test -e go; do sleep 0.05; done", ALLOWED, TurnScope())
+            )
+            async with asyncio.timeout(20):
+                while not (tmp_path / "work" / "ready").exists():  # noqa: ASYNC110 - a file of another process
+                    await asyncio.sleep(0.05)
+            open_files = len(os.listdir("/proc/self/fd"))
+            (tmp_path / "work" / "go").touch()
+            result = await run
+    assert result.notes == ("more than 64 connections at once were refused",)
+    assert open_files < 512 // 2
 
 
 async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> None:
@@ -348,6 +399,9 @@ CASES = {
         the_clock_of_the_command_stands_still_while_a_person_thinks,
         many_connections_to_one_host_are_one_question,
         nobody_is_asked_about_hundreds_of_hosts_in_one_call,
+        after_a_question_that_nobody_answered_there_is_no_other_in_that_call,
+        nobody_is_asked_about_an_address_that_a_yes_would_not_open,
+        a_flood_of_connections_leaves_the_runtime_its_files,
         a_service_of_this_machine_is_reached_after_one_yes,
         a_service_of_this_machine_is_granted_by_name_and_port_however_low,
         without_anybody_to_ask_it_is_a_no,

@@ -41,7 +41,13 @@ class NetworkCall(Struct, frozen=True):
         by = _decided_by(decision)
         is_lasting = decision.rule == "grant" or (by == "person" and decision.scope in _LASTING)
         why = "" if decision.allowed else decision.reason or "it was not allowed"
-        return HostAnswer(allowed=decision.allowed, lasts="session" if is_lasting else "call", why=why, by=by)
+        return HostAnswer(
+            allowed=decision.allowed,
+            lasts="session" if is_lasting else "call",
+            why=why,
+            by=by,
+            was_asked=by == "person" or decision.scope == "timeout",
+        )
 
 
 class HostQuestions:
@@ -96,17 +102,17 @@ def question(wish: HostWish, action: Action) -> Action:
     if wish.kind == "local":
         who += f" to {SERVICES.get(wish.port, 'a service')} on this machine"
     sends = f"; it sends data: {wish.sends}" if wish.sends else ""
-    place = f"[{wish.host}]:{wish.port}" if ":" in wish.host else f"{wish.host}:{wish.port}"
+    told = {"reach": wish.kind, "host": wish.host, "why": f"{who}{sends}", "command": action.text[:_MOST_COMMAND]}
     return Action(
         kind="network",
         tool=NETWORK_TOOL,
-        text=place,
+        text=wish.place,
         cwd=action.cwd,
         backend=action.backend,
         route=action.route,
         session_id=action.session_id,
         task_id=action.task_id,
-        details={"reach": wish.kind, "host": wish.host, "why": f"{who}{sends}", "command": action.text[:_MOST_COMMAND]},
+        details=told if wish.may_ask else {**told, "is_unasked": True},
     )
 
 
@@ -124,6 +130,6 @@ def _action_of(owner: BackgroundRecord, call: Action) -> Action:
 
 
 def _told_of(answer: HostAnswer, owner: BackgroundRecord) -> HostAnswer:
-    words = owner.order.command
+    words = " ".join(owner.order.command.split())
     short = words if len(words) <= _MOST_TOLD else f"{words[: _MOST_TOLD - 1]}…"
     return structs.replace(answer, who=f"background process {owner.id} ({short})")

@@ -9,12 +9,13 @@ from msgspec import Struct, structs
 
 from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.host_rules import HostRules
-from hermes.tools.network.wish import HostWish
+from hermes.tools.network.wish import HostWish, place_of
 
 log = logging.getLogger(__name__)
 _MOST_TOLD = 10
 _MOST_KEPT = 2000
 MOST_QUESTIONS = 20  # in one call: nobody reads a hundred of them
+MOST_NOES = 5  # one after the other in a call: who says no so often has said what there is to say
 
 
 DecidedBy: TypeAlias = Literal["rule", "person", "nobody"]
@@ -29,10 +30,12 @@ class HostAnswer(Struct, frozen=True):
     why: str = ""
     who: str = ""  # whose connection it is, where it is not that of the call which is told
     by: DecidedBy = "nobody"
+    was_asked: bool = False  # somebody was shown a question, and may have answered
 
 
 DENIED = "a rule of the user's denies"
-_TOO_MANY = HostAnswer(allowed=False, lasts="call", why="too many hosts were asked about in this call")
+Ask: TypeAlias = Callable[[bool], Awaitable[HostAnswer]]
+"""`ask(may_ask)`: what was granted before counts in any case, and a person is asked only where that may be."""
 AskHost = Callable[[HostWish], Awaitable[HostAnswer]]
 """Asks the person through the gate. Whatever goes wrong there is a no."""
 
@@ -50,20 +53,23 @@ class HostDesk:
         self._asked: dict[str, asyncio.Future[HostAnswer]] = {}
         self._one_by_one = asyncio.Lock()  # guards the person: one question at a time
         self._questions = 0  # of this call
+        self._noes = 0  # one after the other
+        self._silence = ""  # why nobody is asked any more in this call
         self._notes: list[str] = []
         self.granted: dict[str, str] = {}  # what was reached, and why it might be
         self.refused: dict[str, str] = {}
 
-    async def may_reach(self, host: str, port: int, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
+    async def may_reach(self, host: str, port: int, ask: Ask) -> HostAnswer:
         """Whether a program may reach `host`; `ask` is used at most once at a time for one host."""
+        place = place_of(host, port)
         if self._denies(host, port):
-            return self._denied(f"{host}:{port}")
+            return self._denied(place)
         if self.rules.passes(host, port):
-            self._keep(self.granted, f"{host}:{port}", "by the settings, a remote or a package index")
+            self._keep(self.granted, place, "by the settings, a remote or a package index")
             return HostAnswer(allowed=True)
-        return await self._answer(host, f"{host}:{port}", ask)
+        return await self._answer(host, place, ask)
 
-    async def may_reach_local(self, port: int, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
+    async def may_reach_local(self, port: int, ask: Ask) -> HostAnswer:
         """Whether a program may reach a port of this machine's own loopback."""
         place = f"127.0.0.1:{port}"
         if self._denies("127.0.0.1", port) or self._denies("localhost", port):
@@ -75,7 +81,7 @@ class HostDesk:
 
     def begin_call(self) -> None:
         """Forget what held for one call."""
-        self._questions = 0
+        self._questions, self._noes, self._silence = 0, 0, ""
         for key, answer in list(self._known.items()):
             if answer.lasts == "call":
                 del self._known[key]
@@ -96,7 +102,7 @@ class HostDesk:
         notes, self._notes = self._notes, []
         return tuple(notes)
 
-    async def _answer(self, key: str, place: str, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
+    async def _answer(self, key: str, place: str, ask: Ask) -> HostAnswer:
         answer = self._known.get(key)
         if answer is None:
             answer = await self._ask_once(key, ask)
@@ -114,7 +120,7 @@ class HostDesk:
         self.refuse(place, answer.why)
         return answer
 
-    async def _ask_once(self, key: str, ask: Callable[[], Awaitable[HostAnswer]]) -> HostAnswer:
+    async def _ask_once(self, key: str, ask: Ask) -> HostAnswer:
         """Others who want the same host wait for the same answer."""
         waiting = self._asked.get(key)
         if waiting is not None:
@@ -123,8 +129,10 @@ class HostDesk:
         answer = HostAnswer(allowed=False, lasts="call", why="nobody answered")
         try:
             async with self._one_by_one:
-                self._questions += 1
-                answer = await ask() if self._questions <= MOST_QUESTIONS else _TOO_MANY
+                answer = await ask(not self._silence)
+                if self._silence and not answer.allowed and answer.by == "nobody":
+                    answer = structs.replace(answer, why=self._silence)
+                self._count(answer)
         except Exception:  # the border to whoever asks: a failure there is a no
             log.exception("asking about a host failed")
         finally:
@@ -134,6 +142,18 @@ class HostDesk:
         if len(self._known) < _MOST_KEPT:
             self._known[key] = anybodys
         return answer
+
+    def _count(self, answer: HostAnswer) -> None:
+        if not answer.was_asked:
+            return
+        self._questions += 1
+        self._noes = 0 if answer.allowed else self._noes + 1
+        if answer.by == "nobody":  # each further question would keep the command waiting as long
+            self._silence = "the last question of this call was not answered"
+        elif self._noes >= MOST_NOES:
+            self._silence = "the user has refused several hosts of this call"
+        elif self._questions >= MOST_QUESTIONS:
+            self._silence = "too many hosts were asked about in this call"
 
     def _keep(self, table: dict[str, str], place: str, why: str) -> None:
         if len(table) < _MOST_KEPT:

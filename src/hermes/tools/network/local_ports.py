@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 from collections.abc import Callable
 
@@ -90,6 +92,8 @@ class LocalPorts:
     def _offer(self, port: int, host: str, spawn: Spawn) -> None:
         listener = socket.socket()
         try:
+            if port in served_here():  # also at another address: a browser that is told localhost may go to either
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
             listener.listen(64)

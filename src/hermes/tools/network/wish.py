@@ -30,6 +30,16 @@ class HostWish(Struct, frozen=True, kw_only=True):
     who: str = ""  # the program, in its own words
     pid: int = 0  # its number; 0 where it could not be found
     sends: str = ""  # what it means to send, where that can be seen
+    may_ask: bool = True  # else what was granted before counts, and nobody is disturbed
+
+    @property
+    def place(self) -> str:
+        return place_of(self.host, self.port)
+
+
+def place_of(host: str, port: int) -> str:
+    """How a host and a port are written."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class ConnectingProgram(NamedTuple):
