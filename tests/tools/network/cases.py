@@ -180,7 +180,9 @@ async def a_host_that_the_person_refused_is_told_and_asked_about_once(tmp_path: 
         for _ in range(2):
             result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
             assert result.exit_code != 0
-            assert result.notes == ("the network refused evil.test:80: not now",)
+            assert result.notes == (
+                "the network refused evil.test:80: the user said no; do not look for another way there",
+            )
         assert any("refused    evil.test:80" in line for line in made.network_lines)
     assert [action.text for action in person.asked] == ["evil.test:80"]
     assert "curl -sS -m 5 http://evil.test/" in str(person.asked[0].details["why"])
@@ -234,7 +236,7 @@ async def a_background_process_asks_in_its_own_name(tmp_path: Path) -> None:
     assert f"http://behind.test/ (background process {started.id}) wants" in str(behind["why"])
     assert told.startswith(f"the network refused behind.test:80 to background process {started.id} (until test -e go;")
     assert front["command"] == "make"
-    assert result.notes == ("the network refused front.test:80: no",)
+    assert result.notes == ("the network refused front.test:80: the user said no; do not look for another way there",)
 
 
 async def a_script_asks_after_a_call_within_it_has_ended(tmp_path: Path) -> None:
@@ -308,7 +310,8 @@ async def nobody_is_asked_about_an_address_that_a_yes_would_not_open(tmp_path: P
 async def a_flood_of_connections_leaves_the_runtime_its_files(tmp_path: Path) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, most))
-    flood = "import socket\nkept = [socket.create_connection(('127.0.0.1', 1080)) for _ in range(400)]\n"
+    flood = "import socket\nkept = [socket.socket() for _ in range(400)]\n"
+    flood += "for each in kept:\n    each.connect_ex(('127.0.0.1', 1080))\n"  # some are reset at once
     async with environment(tmp_path) as made:
         (tmp_path / "work" / "flood.py").write_text(f"{flood}open('ready', 'w')\ninput()\n")
         held = "mkfifo line; python3 flood.py < line & exec 3> line; until test -e ready; do sleep 0.05; done"

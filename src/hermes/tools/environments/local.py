@@ -292,6 +292,16 @@ class LocalEnvironment:
             return "open"
         return "ask" if border is not None and border.network == "ask" and confined.level == "full" else "off"
 
+    async def granted_hosts(self) -> list[str]:
+        """What passes without a question where hosts are asked about: by the settings, a remote or an index."""
+        from hermes.tools.network.open_network import granted_places, wishes_of  # rarely asked
+
+        confined, border = await self.confinement(), self._options.border
+        assert border is not None
+        environ = self._options.person if self._options.person is not None else self._options.env
+        wishes = await self._run_blocking(wishes_of, border, confined, environ, self._denies_host)
+        return granted_places(wishes)
+
     @property
     def network_lines(self) -> tuple[str, ...]:
         """What programs of this session reached, what was refused, and which of their ports are offered."""

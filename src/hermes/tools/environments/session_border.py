@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 
 _NO_ASKING = "the network is off, since terminal.network: ask cannot be held here: {}"
+_AT_FILES = "it needs level full, and commands are confined at level files"
 
 
 @runtime_checkable
@@ -59,7 +60,7 @@ async def make_border(
     request = border.request if border is not None else PlanRequest(workspace=workspace)
     if border is not None and border.network == "ask" and found.level != "full":
         request = structs.replace(request, network=not border.is_network_said)
-        note = note or (_NO_ASKING.format("level files") if found.level == "files" and border.is_network_said else "")
+        note = note or (_NO_ASKING.format(_AT_FILES) if found.level == "files" and border.is_network_said else "")
     try:
         if found.level != "full" and request.hermes_home and isinstance(supervisor, NotesItself):
             await run_blocking(supervisor.note_in, Path(request.hermes_home) / "run")

@@ -40,7 +40,7 @@ class NetworkCall(Struct, frozen=True):
         decision = await self.gate.decide(question(wish, action or self.action), self.scope)
         by = _decided_by(decision)
         is_lasting = decision.rule == "grant" or (by == "person" and decision.scope in _LASTING)
-        why = "" if decision.allowed else decision.reason or "it was not allowed"
+        why = "" if decision.allowed else _why_not(decision)
         return HostAnswer(
             allowed=decision.allowed,
             lasts="session" if is_lasting else "call",
@@ -114,6 +114,18 @@ def question(wish: HostWish, action: Action) -> Action:
         task_id=action.task_id,
         details=told if wish.may_ask else {**told, "is_unasked": True},
     )
+
+
+def _why_not(decision: Decision) -> str:
+    if decision.decided_by == "person":
+        return "the user said no; do not look for another way there"
+    if decision.scope == "timeout":
+        return "it needs the user's yes, and nobody answered"
+    if decision.decided_by == "nobody":
+        return "it needs the user's yes, and nobody is here to give it"
+    if decision.rule == "border":
+        return "it needs the user's yes, and asking is switched off"
+    return decision.reason or "it was not allowed"
 
 
 def _decided_by(decision: Decision) -> DecidedBy:

@@ -15,6 +15,7 @@ from hermes.tools.network.host_rules import HostRules, read_rules
 from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 from hermes.tools.network.space import MakesNetworks, make_space
 from hermes.tools.network.start_hosts import index_hosts, remote_hosts
+from hermes.tools.network.wish import place_of
 from hermes.tools.supervisor.threads import RunBlocking
 
 _RESOLVER = "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n"
@@ -39,6 +40,15 @@ def wishes_of(
     here = tuple(rule.port for rule in (*named, *indexes) if rule.host in LOOPBACK and rule.port)
     rules = HostRules(named=named, known=tuple(dict.fromkeys((*remotes, *indexes))))
     return NetworkWishes(rules=rules, local_ports=(*granted.network_local, *here), denies=denies)
+
+
+def granted_places(wishes: NetworkWishes) -> list[str]:
+    """What these let pass, for a person."""
+    rules = [rule for rule in (*wishes.rules.named, *wishes.rules.known) if rule.host not in LOOPBACK]
+    found = [place_of(rule.host, rule.port) if rule.port else rule.host for rule in rules]
+    denied = {place for place, rule in zip(found, rules, strict=True) if wishes.denies(rule.host, rule.port)}
+    found += [place_of(LOOPBACK[1], port) for port in wishes.local_ports if not wishes.denies(LOOPBACK[1], port)]
+    return [place for place in dict.fromkeys(found) if place not in denied]
 
 
 async def open_network(
