@@ -70,6 +70,13 @@ def test_a_host_of_the_command_line_is_refused_where_there_is_no_network(hermes_
         with_added_hosts(load_settings(hermes_home, environ={}), ["two.test"])
 
 
+@pytest.mark.parametrize("port", [53, 1080])
+def test_a_port_that_the_sessions_network_needs_itself_is_refused(hermes_home: Path, port: int) -> None:
+    (hermes_home / "config.yaml").write_text(f"terminal: {{network_local: [5432, {port}]}}\n")
+    (mistake,) = every_mistake(hermes_home, {})
+    assert f"terminal.network_local: port {port} is the" in mistake
+
+
 def test_what_would_be_every_host_is_refused_when_the_settings_are_read(hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("terminal:\n  network_hosts: ['0.0.0.0/0']\n")
     (mistake,) = every_mistake(hermes_home, {})
