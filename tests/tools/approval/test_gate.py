@@ -250,7 +250,7 @@ async def test_a_task_yes_ends_when_the_script_file_changes() -> None:
     assert not (await gate.decide(action, TurnScope())).allowed
 
 
-@pytest.mark.parametrize("host", ["away.test", "*.test", "away.test:443"])
+@pytest.mark.parametrize("host", ["away.test", "*.test", "away.test:443", "Away.TEST", "away.test."])
 async def test_a_rule_that_denies_a_host_denies_a_connection_to_it(host: str) -> None:
     room = Room("always", policy=Policy(rules=(PolicyRule(action="deny", hosts=(host,)),)))
     call = NetworkCall(room.gate, Action(kind="command", tool="terminal", text="make", cwd="/work/app"), TurnScope())

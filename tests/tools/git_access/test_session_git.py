@@ -17,6 +17,7 @@ import pytest
 
 from hermes.redact import Redactor
 from hermes.tools.git_access.session_git import GitPerson, SessionGit
+from hermes.tools.network.denied_hosts import DeniesHost, denied_hosts, denies_nothing
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.tools.real_backends import SshServer
 
@@ -66,7 +67,12 @@ async def supervisor() -> AsyncIterator[ProcessSupervisor]:
 
 
 async def desk_of(
-    root: Path, url: str, supervisor: ProcessSupervisor, person: dict[str, str], settings: str = ""
+    root: Path,
+    url: str,
+    supervisor: ProcessSupervisor,
+    person: dict[str, str],
+    settings: str = "",
+    denies: DeniesHost = denies_nothing,
 ) -> tuple[Desk, SessionGit]:
     home, work, programs, meeting = (root / name for name in ("home", "work", "programs", "meeting"))
     for folder in (home, work, programs, meeting):
@@ -79,7 +85,7 @@ async def desk_of(
     plain("commit", "-qm", "one", cwd=work)
     redactor = Redactor()
     environ = {"PATH": PATH, "HOME": str(home), **person}
-    git = await SessionGit.of(GitPerson(supervisor, environ, work, redactor))
+    git = await SessionGit.of(GitPerson(supervisor, environ, work, redactor), denies)
     inside = {"PATH": PATH, "HOME": str(root / "nowhere"), "LC_ALL": "C", **git.open(programs, meeting)}
     git.attend()
     return Desk(root, work, inside, redactor), git
@@ -112,6 +118,25 @@ async def test_a_push_and_a_fetch_reach_the_remote_with_the_persons_key(desk: De
     assert [done.result().returncode for done in again] == [0] * 4, again[0].result().stderr
     assert not (desk.root / "local-command-ran").exists()
     assert list((desk.root / "meeting").iterdir()) == [desk.root / "meeting" / "git-door"]
+
+
+@pytest.mark.parametrize(("host", "is_denied"), [("127.0.0.*", True), ("Forge", True), ("elsewhere.test", False)])
+async def test_a_rule_that_denies_the_host_of_a_remote_holds_for_ssh(
+    tmp_path: Path, sshd: SshServer, supervisor: ProcessSupervisor, host: str, is_denied: bool
+) -> None:
+    plain("init", "-q", "--bare", "-b", "main", str(tmp_path / "theirs.git"), cwd=tmp_path)
+    config = tmp_path / "ssh_config"
+    config.write_text(
+        f"Host forge\n  HostName 127.0.0.1\n  Port {sshd.port}\nHost *\n  IdentityFile {sshd.folder}/key\n"
+        f"  UserKnownHostsFile {tmp_path}/known\n  StrictHostKeyChecking accept-new\n"
+    )
+    denies = denied_hosts({"rules": [{"action": "deny", "hosts": [host]}]})
+    ssh = {"GIT_SSH_COMMAND": f"ssh -F {config}"}
+    desk, git = await desk_of(tmp_path, f"forge:{tmp_path}/theirs.git", supervisor, ssh, denies=denies)
+    done = await desk.git("ls-remote", "origin")
+    git.close()
+    assert ("a rule of the user's denies forge" in done.stderr) == is_denied, done.stderr
+    assert (done.returncode != 0) == is_denied
 
 
 async def test_megabytes_arrive_whole_through_the_door(desk: Desk) -> None:

@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 import sys
 import threading
@@ -18,9 +19,10 @@ from msgspec import structs
 from hermes.confinement.plan import PlanRequest
 from hermes.scope import TurnScope
 from hermes.seams import Action, Decision
+from hermes.tools.environments.background import BackgroundRequest
 from hermes.tools.environments.local import Border, LocalEnvironment, LocalOptions
 from hermes.tools.network.ask_host import NetworkCall
-from hermes.tools.network.host_desk import MOST_QUESTIONS
+from hermes.tools.network.host_desk import MOST_NOES, MOST_QUESTIONS
 from hermes.tools.supervisor.supervisor import ProcessSupervisor
 from tests.border import room, run_room
 
@@ -38,6 +40,8 @@ class Person:
         self._decision = Decision(**decision)
 
     async def decide(self, action: Action, scope: TurnScope) -> Decision:
+        if action.details.get("is_unasked"):
+            return Decision(allowed=False, decided_by="nobody")
         self.asked.append(action)
         self.is_asked.set()
         await self.may_answer.wait()
@@ -52,7 +56,11 @@ async def environment(folder: Path, person: Person | None = None, **more: Any) -
     border = Border(mode="on", level="full", request=request, network="ask", is_network_said=True, **more)
     supervisor = ProcessSupervisor()
     made = LocalEnvironment(
-        supervisor, str(work), LocalOptions(env={"PATH": os.environ["PATH"], "HOME": str(folder)}, border=border)
+        supervisor,
+        str(work),
+        LocalOptions(
+            env={"PATH": os.environ["PATH"], "HOME": str(folder)}, border=border, processes_folder=folder / "processes"
+        ),
     )
     try:
         if person is not None:
@@ -70,8 +78,8 @@ async def environment(folder: Path, person: Person | None = None, **more: Any) -
 
 
 @contextmanager
-def server(text: bytes = b"words of the server") -> Iterator[int]:
-    listener = socket.create_server(("127.0.0.1", 0))
+def server(text: bytes = b"words of the server", port: int = 0) -> Iterator[int]:
+    listener = socket.create_server(("127.0.0.1", port))
 
     def serve() -> None:
         while True:
@@ -137,7 +145,9 @@ async def an_address_that_a_rule_names_is_reached_without_a_name(tmp_path: Path)
         reached = "could not be reached from this machine"  # there is nobody at these addresses
         told = [note.partition(" ")[0] for note in result.notes if reached in note]
         assert told == ["10.9.8.7:8080", "192.0.2.5:80"]
-    assert [action.text for action in person.asked] == ["10.9.8.7:81"]  # and the last has no route
+        private = "10.9.8.7:81: it is an address that is not public"
+        assert any(private in note for note in result.notes)
+    assert person.asked == []  # and the last has no route
 
 
 async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
@@ -164,18 +174,80 @@ async def something_large_comes_whole_both_ways(tmp_path: Path) -> None:
     assert taken == [size]
 
 
-async def a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once(tmp_path: Path) -> None:
+async def a_host_that_the_person_refused_is_told_and_asked_about_once(tmp_path: Path) -> None:
     person = Person(allowed=False, reason="not now", decided_by="person", scope="deny")
     async with environment(tmp_path, person) as made:
         for _ in range(2):
             result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
             assert result.exit_code != 0
-            assert any(
-                "refused evil.test:80: not now" in note and "--allow-host evil.test" in note for note in result.notes
+            assert result.notes == (
+                "the network refused evil.test:80: the user said no; do not look for another way there",
             )
         assert any("refused    evil.test:80" in line for line in made.network_lines)
     assert [action.text for action in person.asked] == ["evil.test:80"]
     assert "curl -sS -m 5 http://evil.test/" in str(person.asked[0].details["why"])
+
+
+async def a_rule_that_denies_a_host_wins_over_every_grant(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="session")
+    rules = [{"action": "deny", "tool": "terminal", "hosts": ["*.Evil.test"]}]
+    git = tmp_path / "work" / ".git"
+    git.mkdir(parents=True)
+    (git / "config").write_text('[remote "origin"]\n\turl = http://git.evil.test/x.git\n')
+    with server() as port:
+        rules.append({"action": "deny", "hosts": [f"localhost:{port}"]})
+        more: dict[str, Any] = {"network_hosts": ("*.evil.test", "good.test"), "network_local": (port,)}
+        async with environment(tmp_path, person, approvals={"rules": rules}, **more) as made:
+            tried = (
+                f"for h in named.evil.test git.evil.test 127.0.0.1:{port} asked.evil.test; do curl -sS -m 9 $h; done"
+            )
+            result = await made.execute(tried, ALLOWED, TurnScope())
+            hosts = ("named.evil.test:80", "git.evil.test:80", f"127.0.0.1:{port}", "asked.evil.test:80")
+            assert result.notes == tuple(
+                f"the network refused {host}: a rule of the user's denies it" for host in hosts
+            )
+            result = await made.execute(f"curl -sS -m 9 http://good.test:{port}/", ALLOWED, TurnScope())
+            assert result.output == "words of the server"
+    assert person.asked == []
+
+
+async def a_rule_that_denies_an_address_holds_for_names_that_lead_there(tmp_path: Path) -> None:
+    rules = [{"action": "deny", "hosts": ["127.0.0.*"]}]
+    async with environment(tmp_path, network_hosts=("good.test",), approvals={"rules": rules}) as made:
+        result = await made.execute("curl -sS -m 9 http://good.test/", ALLOWED, TurnScope())
+    assert result.notes == (
+        "the network refused good.test:80: it leads to an address that a rule of the user's denies",
+    )
+
+
+async def a_background_process_asks_in_its_own_name(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        wants = "until test -e go; do sleep 0.05; done; curl -sS -m 9 http://behind.test/; touch done"
+        order = BackgroundRequest(command=wants, cwd=made.cwd, session_id="s")
+        started = await made.background.start(order, ALLOWED)
+        newest = Action(kind="command", tool="terminal", text="make", session_id="s")
+        made.asks_for_hosts(NetworkCall(person, newest, TurnScope()))
+        wait = "touch go; until test -e done; do sleep 0.05; done"
+        (told,) = (await made.execute(wait, ALLOWED, TurnScope(), timeout_s=20)).notes
+        result = await made.execute("curl -sS -m 9 http://front.test/", ALLOWED, TurnScope())
+    behind, front = (action.details for action in person.asked)
+    assert behind["command"] == wants
+    assert f"http://behind.test/ (background process {started.id}) wants" in str(behind["why"])
+    assert told.startswith(f"the network refused behind.test:80 to background process {started.id} (until test -e go;")
+    assert front["command"] == "make"
+    assert result.notes == ("the network refused front.test:80: the user said no; do not look for another way there",)
+
+
+async def a_script_asks_after_a_call_within_it_has_ended(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="no", decided_by="person", scope="deny")
+    async with environment(tmp_path, person) as made:
+        inner = TurnScope()
+        async with inner:
+            call = Action(kind="command", tool="terminal", text="ls", session_id="s")
+            made.asks_for_hosts(NetworkCall(person, call, inner))
+        await made.execute("curl -sS -m 9 http://later.test/", ALLOWED, TurnScope())
+    assert [action.details["command"] for action in person.asked] == ["the command"]
 
 
 async def the_clock_of_the_command_stands_still_while_a_person_thinks(tmp_path: Path) -> None:
@@ -207,7 +279,54 @@ async def nobody_is_asked_about_hundreds_of_hosts_in_one_call(tmp_path: Path) ->
     async with environment(tmp_path, person) as made:
         many = "for i in $(seq 60); do curl -sS -m 9 http://n$i.test/ & done; wait"
         await made.execute(many, ALLOWED, TurnScope())
+    assert len(person.asked) == MOST_NOES
+    person = Person(allowed=True, decided_by="person", scope="once")
+    async with environment(tmp_path, person) as made:
+        await made.execute(many, ALLOWED, TurnScope())
     assert len(person.asked) == MOST_QUESTIONS
+
+
+async def after_a_question_that_nobody_answered_there_is_no_other_in_that_call(tmp_path: Path) -> None:
+    person = Person(allowed=False, reason="not answered", decided_by="nobody", scope="timeout")
+    async with environment(tmp_path, person) as made:
+        result = await made.execute("for h in a b c; do curl -s -m 9 http://$h.test/; done", ALLOWED, TurnScope())
+        await made.execute("curl -s -m 9 http://d.test/", ALLOWED, TurnScope())
+    assert [action.text for action in person.asked] == ["a.test:80", "d.test:80"]
+    assert "b.test:80: the last question of this call was not answered (the user can grant" in result.notes[1]
+
+
+async def nobody_is_asked_about_an_address_that_a_yes_would_not_open(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="once")
+    async with environment(tmp_path, person) as made:
+        hosts = "169.254.169.254 10.0.0.1 [::1] [::ffff:10.0.0.1] 0 0177.0.0.1 255.255.255.255 x.localhost"
+        tried = f"for h in {hosts}; do curl -s -m 9 -p -x http://127.0.0.1:1080 http://$h/; done"
+        result = await made.execute(tried, ALLOWED, TurnScope())
+    assert person.asked == []
+    assert result.notes[0] == "the network refused 169.254.169.254:80: it is an address that is not public"
+    assert "10.0.0.1:80: it is an address that is not public (the user can grant it:" in result.notes[1]
+    assert result.notes[2].startswith("the network refused [::1]:80:")
+
+
+async def a_flood_of_connections_leaves_the_runtime_its_files(tmp_path: Path) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, most))
+    flood = "import socket\nkept = [socket.socket() for _ in range(400)]\n"
+    flood += "for each in kept:\n    each.connect_ex(('127.0.0.1', 1080))\n"  # some are reset at once
+    async with environment(tmp_path) as made:
+        (tmp_path / "work" / "flood.py").write_text(f"{flood}open('ready', 'w')\ninput()\n")
+        held = "mkfifo line; python3 flood.py < line & exec 3> line; until test -e ready; do sleep 0.05; done"
+        async with asyncio.TaskGroup() as group:
+            run = group.create_task(
+                made.execute(f"{held}; until test -e go; do sleep 0.05; done", ALLOWED, TurnScope())
+            )
+            async with asyncio.timeout(20):
+                while not (tmp_path / "work" / "ready").exists():  # noqa: ASYNC110 - a file of another process
+                    await asyncio.sleep(0.05)
+            open_files = len(os.listdir("/proc/self/fd"))
+            (tmp_path / "work" / "go").touch()
+            result = await run
+    assert result.notes == ("more than 64 connections at once were refused",)
+    assert open_files < 512 // 2
 
 
 async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> None:
@@ -220,11 +339,21 @@ async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> 
     assert [action.details["reach"] for action in person.asked] == ["local"]
 
 
+async def a_service_of_this_machine_is_granted_by_name_and_port_however_low(tmp_path: Path) -> None:
+    with server() as port, server(port=80) as low, server(port=631) as other:
+        more: dict[str, Any] = {"network_hosts": (f"localhost:{port}",), "network_local": (low, other)}
+        async with environment(tmp_path, **more) as made:
+            tried = f"for p in {port} {low} {other}; do curl -sS -m 9 http://127.0.0.1:$p/; done"
+            result = await made.execute(tried, ALLOWED, TurnScope())
+    assert (result.output, result.notes) == ("words of the server" * 3, ())
+
+
 async def without_anybody_to_ask_it_is_a_no(tmp_path: Path) -> None:
     async with environment(tmp_path) as made:
         result = await made.execute("curl -sS -m 5 http://evil.test/", ALLOWED, TurnScope())
     assert result.exit_code != 0
     assert "nobody can be asked" in result.notes[0]
+    assert "the user can grant it: --allow-host evil.test" in result.notes[0]
 
 
 async def hostile_words_end_no_more_than_their_connection(tmp_path: Path) -> None:
@@ -265,11 +394,19 @@ CASES = {
         any_port_is_reached_by_name_and_stays_free_for_a_server,
         an_address_that_a_rule_names_is_reached_without_a_name,
         something_large_comes_whole_both_ways,
-        a_refused_host_is_told_with_how_to_grant_it_and_asked_about_once,
+        a_host_that_the_person_refused_is_told_and_asked_about_once,
+        a_rule_that_denies_a_host_wins_over_every_grant,
+        a_rule_that_denies_an_address_holds_for_names_that_lead_there,
+        a_background_process_asks_in_its_own_name,
+        a_script_asks_after_a_call_within_it_has_ended,
         the_clock_of_the_command_stands_still_while_a_person_thinks,
         many_connections_to_one_host_are_one_question,
         nobody_is_asked_about_hundreds_of_hosts_in_one_call,
+        after_a_question_that_nobody_answered_there_is_no_other_in_that_call,
+        nobody_is_asked_about_an_address_that_a_yes_would_not_open,
+        a_flood_of_connections_leaves_the_runtime_its_files,
         a_service_of_this_machine_is_reached_after_one_yes,
+        a_service_of_this_machine_is_granted_by_name_and_port_however_low,
         without_anybody_to_ask_it_is_a_no,
         hostile_words_end_no_more_than_their_connection,
         nothing_is_left_when_the_session_ends,

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.confinement.policy import Confinement
+from hermes.config.host_entry import read_grant, read_host
+from hermes.confinement.policy import Confinement, PlanRequest
 from hermes.errors import ConfigError
+from hermes.tools.environments.local import Border
 from hermes.tools.network.host_rules import HostRule, HostRules, read_rule, read_rules
 from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
 from hermes.tools.network.open_network import wishes_of
@@ -29,11 +31,34 @@ def test_an_entry_names_a_host(entry: str, rule: HostRule) -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["", "*", "**", "*.*", "**:443", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"]
+    "entry",
+    [
+        *("", "*", "**", "*.*", "**:443", "https://example.org/", "a b", "example.org:x", "example.org:70000", "-x"),
+        *("example.org:0", "example.*", "a*", "0x7f000001", "user@example.org"),
+    ],
 )
 def test_what_is_no_host_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="is no host"):
         read_rule(entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        *((entry, "is every host; to let commands reach all") for entry in ("*", "**", "*.*")),
+        *((entry, "is a large part of all addresses") for entry in ("0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3")),
+        *((entry, "is this machine itself") for entry in ("localhost", "127.0.0.1", "127.0.0.0/8", "x.localhost:80")),
+        *((entry, "is this machine itself") for entry in ("0.0.0.0", "0.0.0.0:80", "::", "::1", "[::1]:80")),
+    ],
+)
+def test_what_would_be_more_than_some_hosts_is_refused_with_what_to_write(entry: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        read_grant(entry)
+
+
+@pytest.mark.parametrize("entry", ["10.0.0.0/8", "fc00::/7", "*.example.org", "localhost:5432", "127.0.0.1:80"])
+def test_what_is_some_hosts_is_granted(entry: str) -> None:
+    assert read_grant(entry) == read_host(entry)
 
 
 def test_a_rule_is_for_its_port_and_its_names_alone() -> None:
@@ -56,7 +81,9 @@ def test_private_addresses_open_by_a_rule_that_names_them_and_metadata_by_its_ad
     assert rules.usable("asked.test", 80, ["8.8.8.8", "10.0.0.1"]) == []
     assert rules.usable("asked.test", 80, ["::ffff:10.0.0.1"]) == []
     assert rules.usable("169.254.169.254", 80, ["169.254.169.254"]) == ["169.254.169.254"]
-    strict = HostRules(named=read_rules(["meta.test"]))
+    strict = HostRules(named=read_rules(["meta.test", "169.254.0.0/16", "100.64.0.0/10", "fd00::/8"]))
+    assert strict.usable("100.64.1.2", 80, ["100.64.1.2"]) == ["100.64.1.2"]
+    assert strict.usable("100.100.100.200", 80, ["100.100.100.200"]) == []
     assert strict.usable("meta.test", 80, ["169.254.169.254"]) == []
     assert strict.usable("meta.test", 80, ["fd00:ec2::254"]) == []
 
@@ -82,8 +109,12 @@ def test_a_remote_grants_neither_many_hosts_nor_a_port_of_this_machine(tmp_path:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").write_text(f'[remote "origin"]\n\turl = {url}\n')
     confined = Confinement(level="full", rules=(), workspace=str(tmp_path), home=str(tmp_path / "home"))
-    wishes = wishes_of((), (), confined, {"PIP_INDEX_URL": "http://127.0.0.1:3141/simple"})
-    assert wishes.local_ports == (3141,)
+    wishes = wishes_of(
+        Border(request=PlanRequest(workspace=""), network_hosts=("localhost:5433", "a.test:1")),
+        confined,
+        {"PIP_INDEX_URL": "http://127.0.0.1:3141/simple"},
+    )
+    assert wishes.local_ports == (5433, 3141)
     assert not wishes.rules.passes("elsewhere.com", 443)
 
 

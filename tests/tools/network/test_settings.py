@@ -35,7 +35,7 @@ def test_one_key_decides_and_the_older_one_gives_one_line(
 
 
 @pytest.mark.parametrize(
-    "entry", ["http://api.test/", "api.test:0x50", "*", "300.1.1.1", "1::2::3", "a b", "api.test:70000"]
+    "entry", ["http://api.test/", "api.test:0x50", "300.1.1.1", "1::2::3", "a b", "api.test:70000"]
 )
 def test_what_is_no_host_is_refused_when_the_settings_are_read(hermes_home: Path, entry: str) -> None:
     text = f"terminal:\n  network_hosts: [good.test, {entry!r}]\n  timeout: soon\n"
@@ -58,8 +58,30 @@ def test_a_host_of_the_command_line_is_added_to_those_of_the_settings(hermes_hom
     (hermes_home / "config.yaml").write_text("terminal: {network_hosts: [one.test]}\n")
     settings = with_added_hosts(load_settings(hermes_home, environ={}), ["two.test:8443"])
     assert settings.of(terminal.Section).network_hosts == ("one.test", "two.test:8443")
-    with pytest.raises(UserError, match="is no host"):
+    with pytest.raises(UserError, match=r"^--allow-host 'http://three.test/' is no host"):
         with_added_hosts(settings, ["http://three.test/"])
+    with pytest.raises(UserError, match=r"^--allow-host '0.0.0.0/0' is a large part of all addresses; to let"):
+        with_added_hosts(settings, ["0.0.0.0/0"])
+
+
+def test_a_host_of_the_command_line_is_refused_where_there_is_no_network(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("terminal: {network: off}\n")
+    with pytest.raises(UserError, match=r"needs terminal.network: ask"):
+        with_added_hosts(load_settings(hermes_home, environ={}), ["two.test"])
+
+
+@pytest.mark.parametrize("port", [53, 1080])
+def test_a_port_that_the_sessions_network_needs_itself_is_refused(hermes_home: Path, port: int) -> None:
+    (hermes_home / "config.yaml").write_text(f"terminal: {{network_local: [5432, {port}]}}\n")
+    (mistake,) = every_mistake(hermes_home, {})
+    assert f"terminal.network_local: port {port} is the" in mistake
+
+
+def test_what_would_be_every_host_is_refused_when_the_settings_are_read(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("terminal:\n  network_hosts: ['0.0.0.0/0']\n")
+    (mistake,) = every_mistake(hermes_home, {})
+    assert "config.yaml, line 2: terminal.network_hosts" in mistake
+    assert "set terminal.network: open" in mistake
 
 
 @pytest.mark.parametrize(

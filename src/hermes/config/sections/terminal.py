@@ -18,6 +18,7 @@ PROGRAMS: dict[Backend, tuple[str, ...]] = {  # by which a backend is reached; o
 }
 Network = Literal["open", "ask", "off"]
 DEFAULT_NETWORK: Network = "ask"
+_OF_THE_NETWORK = {53: "the resolver", 1080: "the proxy"}  # where commands reach Hermes itself
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Sandbox = Literal["auto", "on", "off", "read-only", "workspace", "open"]
 CONTAINERS: frozenset[str] = frozenset(get_args(Container))
@@ -146,14 +147,21 @@ class Section(SectionBase, frozen=True):
 
     @classmethod
     def refused(cls, plain: object) -> tuple[str, str] | None:
-        hosts = plain.get("network_hosts") if isinstance(plain, dict) else None
+        said = plain if isinstance(plain, dict) else {}
+        own = [port for port in said.get("network_local") or () if port in _OF_THE_NETWORK]
+        if own:
+            return (
+                "network_local",
+                f"port {own[0]} is {_OF_THE_NETWORK[own[0]]} in the session's own network; use another",
+            )
+        hosts = said.get("network_hosts")
         if not hosts:
             return None
-        from hermes.config.host_entry import read_host  # paid by who names some
+        from hermes.config.host_entry import read_grant  # paid by who names some
 
         try:
             for entry in hosts:
-                read_host(str(entry))
+                read_grant(str(entry))
         except ConfigError as error:
             return "network_hosts", str(error)
         return None

@@ -50,6 +50,7 @@ def environment_for(
             home=settings.home,
             environ=settings.environ,
             secrets=settings.secrets,
+            approvals=settings.mapping.get("approvals") or {},
             launch_folder=options.tools.cwd or str(Path.cwd()),
             task_id=session_id,
             session_id=session_id,

@@ -73,6 +73,7 @@ def _local(settings: Settings, process: ProcessParts, folder: str) -> Environmen
             home=settings.home,
             environ=settings.environ,
             secrets=settings.secrets,
+            approvals=settings.mapping.get("approvals") or {},
             launch_folder=folder,
             task_id=TASK,
             session_id="",

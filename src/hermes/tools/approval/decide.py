@@ -145,13 +145,19 @@ def _dangers(analysis: Analysis) -> tuple[Effect, ...]:
 
 
 def _denied(analysis: Analysis, policy: Policy, context: Context) -> Verdict | None:
-    for glob in policy.deny:
+    label = denying_rule(analysis, policy.deny, policy.rules, context.tool)
+    if not label:
+        return None
+    return Verdict(outcome="deny", reason="a deny rule matches", rule=label, effects=analysis.dangers)
+
+
+def denying_rule(analysis: Analysis, globs: Sequence[str], rules: Sequence[PolicyRule], tool: str) -> str:
+    """The name of the first rule that denies it, or "" where none does."""
+    for glob in globs:
         if fnmatch(analysis.normalised.lower(), glob.lower()):
-            return Verdict(outcome="deny", reason="a deny rule matches", rule=f"deny {glob}", effects=analysis.dangers)
-    for rule in policy.rules:
-        if rule.action == "deny" and rule_matches(rule, analysis, tool=context.tool):
-            return Verdict(outcome="deny", reason="a deny rule matches", rule=rule.label, effects=analysis.dangers)
-    return None
+            return f"deny {glob}"
+    found = (rule for rule in rules if rule.action == "deny" and rule_matches(rule, analysis, tool=tool))
+    return next((rule.label for rule in found), "")
 
 
 def _sent_outside(analysis: Analysis, policy: Policy, context: Context) -> str:

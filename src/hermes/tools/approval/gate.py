@@ -296,7 +296,7 @@ class ApprovalGate:
                 return Decision(allowed=True, reason=reason, rule=verdict.rule, decided_by="model")
             if judged == "deny":
                 return Decision(allowed=False, reason=_refused(verdict), rule=verdict.rule, decided_by="model")
-        if self.ask is None or question.action.route in UNATTENDED:
+        if self.ask is None or question.action.route in UNATTENDED or question.action.details.get("is_unasked"):
             return _nobody(verdict)
         limit_s = (policy.gateway_timeout if self.is_remote else policy.timeout) + GRACE_S
         facts = {**facts_of(question), "session_id": question.action.session_id}

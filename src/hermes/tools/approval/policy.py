@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from hermes.config.host_entry import plain_name
 from hermes.errors import ConfigError
 from hermes.tools.approval.analysis import analyse
 from hermes.tools.approval.effects_model import Analysis, Effect, SimpleCommand
@@ -96,7 +97,7 @@ def rule_matches(rule: PolicyRule, analysis: Analysis, *, tool: str) -> bool:
         return False
     if rule.paths and not any(_any_glob(path, rule.paths) for path in analysis.paths):
         return False
-    return not rule.hosts or any(_any_glob(name, rule.hosts) for host in analysis.hosts for name in _spellings(host))
+    return not rule.hosts or any(_names_host(rule, name) for host in analysis.hosts for name in _spellings(host))
 
 
 def _covers(rule: PolicyRule, analysis: Analysis) -> bool:
@@ -114,7 +115,7 @@ def effects_within(rule: PolicyRule, effects: Sequence[Effect]) -> bool:
         return False
     if rule.paths and not all(_any_glob(path, rule.paths) for effect in effects for path in effect.paths):
         return False
-    return not rule.hosts or all(_any_glob(host, rule.hosts) for effect in effects for host in effect.hosts)
+    return not rule.hosts or all(_names_host(rule, host) for effect in effects for host in effect.hosts)
 
 
 def words_match(pattern: str, command: SimpleCommand) -> bool:
@@ -130,6 +131,18 @@ def _spellings(host: str) -> tuple[str, ...]:
     """A host, and the same without its port, as rules name it."""
     name, colon, port = host.rpartition(":")
     return (host, name.strip("[]")) if colon and port.isdecimal() else (host,)
+
+
+def _names_host(rule: PolicyRule, host: str) -> bool:
+    return any(fnmatchcase(_as_asked(host), _as_asked(glob)) for glob in rule.hosts)
+
+
+def _as_asked(host: str) -> str:
+    """A host, or a glob on some, as programs ask for it: in lower case, in letters of ASCII, without the last dot."""
+    try:
+        return plain_name(host.encode("idna").decode("ascii"))
+    except UnicodeError:  # a part of it is too long, or empty
+        return plain_name(host)
 
 
 def _any_glob(text: str, globs: Sequence[str]) -> bool:

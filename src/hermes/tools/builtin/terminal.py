@@ -150,6 +150,8 @@ async def _foreground(wanted: Terminal, decision: Decision, ctx: ToolContext, se
         await ctx.note("output", f"{cut(plain(stopped.output))[0]}\n[Command interrupted]")
         raise
     await ctx.note("exit_code", settled.result.exit_code)
+    if settled.result.notes:
+        await ctx.note("sandbox", "; ".join(settled.result.notes))
     answer = await _worded(wanted.command, settled, ctx, timeout_s)
     return tool_result({**answer, **_approval(decision)})
 

@@ -299,6 +299,7 @@ def _make_place(task_id: str, outside: DirectCalls) -> _CallPlace:
         home=settings.home,
         environ=os.environ,
         secrets=settings.secrets,
+        approvals=settings.mapping.get("approvals") or {},
         launch_folder=here,
         task_id=task_id,
         run_blocking=pool.run,

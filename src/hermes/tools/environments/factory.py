@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -44,6 +44,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]  # the runtime's own; commands see it scrubbed
     secrets: Mapping[str, str] = {}  # of .env; commands see those that the settings name
     launch_folder: str  # where the person started Hermes
+    approvals: Mapping[str, Any] = {}  # the section of the settings; hosts that its rules deny are never reached
     task_id: str = "default"
     session_id: str = ""
     overrides: Overrides = Overrides()
@@ -123,6 +124,7 @@ def border_of(making: EnvironmentRequest) -> "Border":
         is_network_said=settings.network is not None,
         network_hosts=settings.network_hosts,
         network_local=settings.network_local,
+        approvals=making.approvals,
     )
 
 

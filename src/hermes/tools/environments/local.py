@@ -7,10 +7,11 @@ import secrets
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, structs
 
@@ -27,7 +28,7 @@ from hermes.redact import Redactor
 from hermes.scope import TurnScope
 from hermes.seams import Decision, ExecResult, FileInfo, SpawnSpec, Supervisor
 from hermes.tools.environments import host_files
-from hermes.tools.environments.background import Background, BackgroundRequest
+from hermes.tools.environments.background import Background, BackgroundRecord, BackgroundRequest
 from hermes.tools.supervisor.keeper.start import in_memory_file, out_of_the_way
 from hermes.tools.supervisor.threads import RunBlocking, in_daemon_thread
 from hermes.tools.terminal.sudo import AskPassword
@@ -40,7 +41,8 @@ if TYPE_CHECKING:  # a question without a command does without these
     from hermes.tools.environments.shell_state import ShellState, Start
     from hermes.tools.git_access.session_git import SessionGit
     from hermes.tools.git_access.start_remotes import StartRemotes
-    from hermes.tools.network.ask_host import NetworkCall
+    from hermes.tools.network.ask_host import HostQuestions, NetworkCall
+    from hermes.tools.network.denied_hosts import DeniesHost
     from hermes.tools.network.host_desk import HostAnswer
     from hermes.tools.network.session_network import SessionNetwork
     from hermes.tools.network.wish import HostWish
@@ -61,6 +63,7 @@ class Border(Struct, frozen=True, kw_only=True):
     is_network_said: bool = False  # by the person, and not by default
     network_hosts: tuple[str, ...] = ()
     network_local: tuple[int, ...] = ()
+    approvals: Mapping[str, Any] = {}  # the section of the settings, for hosts that its rules deny
 
 
 class LocalOptions(Struct, frozen=True, kw_only=True):
@@ -120,7 +123,7 @@ class LocalEnvironment:
         self._behind: tuple[Confinement, Confinement] | None = None  # the present one, and that of background children
         self._git: SessionGit | None = None  # the way to the person's ssh and credentials, where they are out of sight
         self._network: SessionNetwork | None = None  # where commands have one of their own
-        self._network_call: NetworkCall | None = None  # in whose name hosts are asked about
+        self._host_questions: HostQuestions | None = None  # who asks about hosts, once a call may
         self._clocks: CallClocks | None = None  # of the commands that run, where hosts are asked about
         self.after_command: list[AfterCommand] = []
         self.sandbox_note = ""  # why commands are confined by less than was wished for; told once
@@ -130,6 +133,12 @@ class LocalEnvironment:
     @cached_property
     def _bash(self) -> str:
         return find_program("bash", self._options.env, self._workspace) or "/bin/bash"
+
+    @cached_property
+    def _denies_host(self) -> "DeniesHost":
+        from hermes.tools.network.denied_hosts import denied_hosts  # paid by the first command
+
+        return denied_hosts(self._options.border.approvals if self._options.border is not None else {})
 
     @property
     def has_background(self) -> bool:
@@ -283,14 +292,37 @@ class LocalEnvironment:
             return "open"
         return "ask" if border is not None and border.network == "ask" and confined.level == "full" else "off"
 
+    async def granted_hosts(self) -> list[str]:
+        """What passes without a question where hosts are asked about: by the settings, a remote or an index."""
+        from hermes.tools.network.open_network import granted_places, wishes_of  # rarely asked
+
+        confined, border = await self.confinement(), self._options.border
+        assert border is not None
+        environ = self._options.person if self._options.person is not None else self._options.env
+        wishes = await self._run_blocking(wishes_of, border, confined, environ, self._denies_host)
+        return granted_places(wishes)
+
     @property
     def network_lines(self) -> tuple[str, ...]:
         """What programs of this session reached, what was refused, and which of their ports are offered."""
         return self._network.lines() if self._network is not None else ()
 
     def asks_for_hosts(self, call: "NetworkCall") -> None:
-        """From now on hosts are asked about in the name of this call."""
-        self._network_call = call
+        """From now on hosts can be asked about within this call."""
+        from hermes.tools.network.ask_host import HostQuestions  # loaded by who makes a call of it
+
+        if self._host_questions is None:
+            self._host_questions = HostQuestions(self._pause, self._running_processes, self._run_blocking)
+        self._host_questions.begin(call)
+
+    def _pause(self) -> AbstractContextManager[None]:
+        return self._clocks.standing_still() if self._clocks is not None else nullcontext()
+
+    async def _running_processes(self) -> list[BackgroundRecord]:
+        if not self.has_background:
+            return []
+        records = await self.background.records()
+        return [record for record in records if (await self.background.state(record)).status == "running"]
 
     async def _execute(self, run: "LocalRun", start: "Start") -> ExecResult:
         """Run `command` in bash. After `cwd` the session stands there, as after `cd`.
@@ -494,7 +526,7 @@ class LocalEnvironment:
 
         environ = self._options.person if self._options.person is not None else self._options.env
         person = GitPerson(self._supervisor, environ, Path(self._workspace), self._options.redactor)
-        self._git = await SessionGit.of(person)
+        self._git = await SessionGit.of(person, self._denies_host)
         variables = await self._run_blocking(self._git.open, state.own, state.shared)
         await self._run_blocking(state.add_inside, variables)
         guard = await self._run_blocking(GitConfigGuard, person, confined, self._git.files)
@@ -510,21 +542,22 @@ class LocalEnvironment:
             return
         from hermes.tools.environments.call_clocks import CallClocks  # paid by who has it
         from hermes.tools.environments.session_border import own_network
+        from hermes.tools.network.open_network import wishes_of
 
         self._clocks = CallClocks()
 
         environ = self._options.person if self._options.person is not None else self._options.env
-        made = await own_network(self._supervisor, border, confined, environ, (state.own, self._run_blocking))
+        wishes = await self._run_blocking(wishes_of, border, confined, environ, self._denies_host)
+        made = await own_network(self._supervisor, border, confined, wishes, (state.own, self._run_blocking))
         self._network, self._confinement = made.network, made.confinement
         self.sandbox_note = self.sandbox_note or made.note
 
     async def _ask_for_host(self, wish: "HostWish") -> "HostAnswer":
         from hermes.tools.network.host_desk import HostAnswer
 
-        if self._network_call is None or self._clocks is None:
+        if self._host_questions is None:
             return HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and nobody can be asked here")
-        with self._clocks.standing_still():
-            return await self._network_call.ask(wish)
+        return await self._host_questions.ask(wish)
 
     def _git_variables(self) -> Mapping[str, str]:
         """What lets git inside find its way out, with somebody there to answer on this loop."""

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,9 +22,10 @@ from hermes.tools.supervisor.threads import RunBlocking
 
 if TYPE_CHECKING:
     from hermes.tools.environments.local import Border
-    from hermes.tools.network.session_network import SessionNetwork
+    from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 
 _NO_ASKING = "the network is off, since terminal.network: ask cannot be held here: {}"
+_AT_FILES = "it needs level full, and commands are confined at level files"
 
 
 @runtime_checkable
@@ -59,7 +60,7 @@ async def make_border(
     request = border.request if border is not None else PlanRequest(workspace=workspace)
     if border is not None and border.network == "ask" and found.level != "full":
         request = structs.replace(request, network=not border.is_network_said)
-        note = note or (_NO_ASKING.format("level files") if found.level == "files" and border.is_network_said else "")
+        note = note or (_NO_ASKING.format(_AT_FILES) if found.level == "files" and border.is_network_said else "")
     try:
         if found.level != "full" and request.hermes_home and isinstance(supervisor, NotesItself):
             await run_blocking(supervisor.note_in, Path(request.hermes_home) / "run")
@@ -90,15 +91,14 @@ async def own_network(
     supervisor: Supervisor,
     border: "Border",
     confined: Confinement,
-    environ: Mapping[str, str],
+    wishes: "NetworkWishes",
     ways: tuple[Path, RunBlocking],
 ) -> OwnNetwork:
     """Open it, before the first command. Where none can be had, nothing is pretended: it is off, or as by default."""
-    from hermes.tools.network.open_network import open_network, wishes_of
+    from hermes.tools.network.open_network import open_network
     from hermes.tools.network.space import MakesNetworks
 
     folder, run_blocking = ways
-    wishes = await run_blocking(wishes_of, border.network_hosts, border.network_local, confined, environ)
     try:
         if not isinstance(supervisor, MakesNetworks):
             raise ToolError("this supervisor makes no namespaces")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hermes.config.host_entry import plain_name
 from hermes.confinement.outside import outside
 from hermes.own_git import OwnGit
 from hermes.programs import find_program, split_path
@@ -16,6 +17,7 @@ from hermes.tools.git_access import credential_request, ssh_request
 from hermes.tools.git_access.door import GitDoor, Visit
 from hermes.tools.git_access.inside_programs import credential_program, ssh_program
 from hermes.tools.git_access.remotes import GitSetting, Remotes, read_settings, remotes_of
+from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 
 _MOST_MODULES = 64
 _MOST_DEPTH = 4
@@ -35,8 +37,9 @@ class GitPerson(NamedTuple):
 class SessionGit:
     """Made before the session's first command; answers until it is closed."""
 
-    def __init__(self, person: GitPerson, settings: list[GitSetting]) -> None:
+    def __init__(self, person: GitPerson, settings: list[GitSetting], denies: DeniesHost = denies_nothing) -> None:
         self._person = person
+        self._denies = denies
         self.remotes: Remotes = remotes_of(settings)
         self.files = settings_files(settings, person.workspace)
         self._options = ssh_request.own_options(settings, person.environ.get("GIT_SSH_COMMAND", ""))
@@ -45,9 +48,9 @@ class SessionGit:
         self._bash = find_program("bash", person.environ, person.workspace) or "/bin/bash"
 
     @classmethod
-    async def of(cls, person: GitPerson) -> "SessionGit":
+    async def of(cls, person: GitPerson, denies: DeniesHost = denies_nothing) -> "SessionGit":
         """With the remotes that the workspace has now, its modules' among them."""
-        return cls(person, await _settings_of(person))
+        return cls(person, await _settings_of(person), denies)
 
     def open(self, programs: Path, meeting: Path) -> dict[str, str]:
         """Begin to answer; return the variables by which git inside finds its way here.
@@ -94,6 +97,8 @@ class SessionGit:
         program = find_program("ssh", self._person.environ, self._person.workspace)
         if program is None:
             return _complain(visit, "hermes: ssh is not installed (Debian: package openssh-client)")
+        if self._denies is not denies_nothing and await self._is_denied(program, request):
+            return _complain(visit, f"hermes: ssh was not used: a rule of the user's denies {request.host}")
         ends = (visit.stdin, visit.stdout, visit.stderr)
         for fd in ends:
             os.set_blocking(fd, True)
@@ -114,6 +119,28 @@ class SessionGit:
             return await child.wait() % 256
         finally:
             child.release()
+
+    async def _is_denied(self, program: str, request: ssh_request.SshRequest) -> bool:
+        """Whether a rule denies the host, by the name it has in the remote or by what ssh's own settings make of it."""
+        spec = SpawnSpec(
+            argv=ssh_request.looking_up(program, request, self._options),
+            cwd="/",
+            env=self._environment({}),
+            owner="git-ssh",
+            confinement=outside("git ssh"),
+            merge_stderr=False,
+        )
+        child = await self._person.supervisor.spawn(Decision.own("where git's ssh leads"), spec)
+        said = bytearray()
+        try:
+            async for chunk in child.output():
+                said += chunk
+            await child.wait()
+        finally:
+            child.release()
+        host, port = ssh_request.where_to(said.decode("utf-8", "replace"))
+        port = int(request.port or port)
+        return self._denies(plain_name(request.host), port) or self._denies(plain_name(host), port)
 
     async def _credential(self, visit: Visit, text: str) -> int:
         asked = credential_request.read_attributes(text)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hermes.tools.git_access.remotes import GitSetting, Remotes
 
 _COMMANDS = ("git-upload-pack", "git-receive-pack")
+_SSH_PORT = 22
 _PROTOCOL = re.compile(r"version=[0-9]")
 _WORD = re.compile(r"[A-Za-z0-9._:%\[\]-]+")
 # First in line, so that nothing in the person's own settings outweighs them: ssh keeps the first value that it meets.
@@ -74,6 +75,18 @@ def ssh_argv(program: str, request: SshRequest, own_options: Sequence[str]) -> t
     sent = ("-o", "SendEnv=GIT_PROTOCOL") if request.protocol else ()
     command = f"{request.command} {_quoted(request.path)}"
     return (program, *safe, *own_options, *sent, *port, "--", request.target, command)
+
+
+def looking_up(program: str, request: SshRequest, own_options: Sequence[str]) -> tuple[str, ...]:
+    """A command line that only prints where ssh would connect to."""
+    return (program, "-G", *own_options, "--", request.target)
+
+
+def where_to(printed: str) -> tuple[str, int]:
+    """Host and port in what `looking_up` prints."""
+    said = dict(line.split(" ", 1) for line in printed.splitlines() if " " in line)
+    port = said.get("port", "")
+    return said.get("hostname", ""), int(port) if port.isdecimal() else _SSH_PORT
 
 
 def own_options(settings: Sequence[GitSetting], environment_value: str) -> tuple[str, ...]:

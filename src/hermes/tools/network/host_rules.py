@@ -29,6 +29,10 @@ class HostRule(Struct, frozen=True):
         except ValueError:
             return False
 
+    def is_address(self, address: Address, port: int) -> bool:
+        """Whether it names this very address."""
+        return self.covers_address(address, port) and ip_network(self.host, strict=False).num_addresses == 1
+
 
 class HostRules(Struct, frozen=True):
     """`named` are the person's own words, which also open what is private; `known` opens public hosts alone."""
@@ -57,14 +61,17 @@ class HostRules(Struct, frozen=True):
     def usable(self, host: str, port: int, found: Sequence[str]) -> list[str]:
         """The addresses of a granted host that may be connected to: public ones, and private ones that a rule names.
 
-            One that is neither spoils all: a name that leads to both is not what it seems. What serves a machine's own
-        credentials opens by its address alone, never by a name that leads there.
+        One that is neither spoils all: a name that leads to both is not what it seems. What serves a machine's own
+        credentials opens by its address alone, never by a name that leads there or a network around it.
         """
         is_named = any(rule.covers(host, port) and "*" not in rule.host for rule in self.named)
         for text in found:
             address = real_address(ip_address(text.partition("%")[0]))
-            by_rule = any(rule.covers_address(address, port) for rule in self.named)
-            if not (is_public(address) or by_rule or (is_named and not is_metadata(address))):
+            if is_metadata(address):
+                may = any(rule.is_address(address, port) for rule in self.named)
+            else:
+                may = is_named or is_public(address) or any(rule.covers_address(address, port) for rule in self.named)
+            if not may:
                 return []
         return list(found)
 

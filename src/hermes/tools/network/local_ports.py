@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 from collections.abc import Callable
 
 from hermes.tools.network.host_desk import HostDesk
 from hermes.tools.network.listening_sockets import listening_here
 from hermes.tools.network.relay import Relay, fit, refuse
-from hermes.tools.network.space import PROXY_PORT, NetworkSpace
+from hermes.tools.network.space import ALWAYS_PORTS, PROXY_PORT, NetworkSpace
 
 # What people run on their machine and develop against, by the words of a question.
 SERVICES = {
@@ -52,7 +54,8 @@ class LocalPorts:
         """The ports of the machine's loopback that a program of the session may ask for: what listens there now."""
         served = {port for port in served_here() if port >= _LOWEST} - self._listeners.keys() - {PROXY_PORT}
         first = sorted(served & SERVICES.keys()) + sorted(served - SERVICES.keys())
-        return sorted({*(port for port in self._desk.local_ports if port >= _LOWEST), *first[:_MOST_SERVICES]})
+        named = self._desk.local_ports - {PROXY_PORT, *ALWAYS_PORTS}  # there we listen at every address
+        return sorted({*named, *first[:_MOST_SERVICES]})
 
     def watch(self) -> None:
         """Look for listening programs from now on."""
@@ -90,6 +93,8 @@ class LocalPorts:
     def _offer(self, port: int, host: str, spawn: Spawn) -> None:
         listener = socket.socket()
         try:
+            if port in served_here():  # also at another address: a browser that is told localhost may go to either
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
             listener.listen(64)

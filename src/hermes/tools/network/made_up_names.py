@@ -21,12 +21,17 @@ class MadeUpNames:
         known = self._by_name.get(name)
         if known is not None:
             return known, False
-        if not is_host_name(name) or len(self._by_name) >= MOST_NAMES:
+        if not is_host_name(name) or self.is_full:
             return None
         address = str(IPv4Address(int(RANGE.network_address) + _FIRST + len(self._by_name)))
         self._by_name[name] = address
         self._by_address[address] = name
         return address, True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further name gets an address."""
+        return len(self._by_name) >= MOST_NAMES
 
     def name_of(self, address: str) -> str | None:
         """The name that an address was made up for."""

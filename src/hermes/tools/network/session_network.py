@@ -7,34 +7,41 @@ meant for. No name is looked up and no packet sent for a host before it is grant
 import asyncio
 import concurrent.futures
 import contextlib
+import errno
 import logging
+import resource
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from ipaddress import ip_address
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hermes.config.host_entry import is_host_name, plain_name
 from hermes.errors import ToolError
 from hermes.tools.network import dns_message, proxy_words
+from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.held_packets import IDLE_S, Begun, HeldPackets
-from hermes.tools.network.host_desk import AskHost, HostAnswer, HostDesk
+from hermes.tools.network.host_desk import DENIED, AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
-from hermes.tools.network.made_up_names import MadeUpNames
+from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
 from hermes.tools.network.relay import Relay, fit, refuse
 from hermes.tools.network.space import PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
-from hermes.tools.network.wish import HostWish, meant_to_send, program_of
+from hermes.tools.network.wish import NO_PROGRAM, ConnectingProgram, HostWish, meant_to_send, place_of, program_of
 from hermes.tools.supervisor.threads import in_daemon_thread
-from hermes.tools.web.addresses import look_up, numeric
+from hermes.tools.web.addresses import is_metadata, look_up, numeric, real_address
 
 log = logging.getLogger(__name__)
 _CONNECT_LIMIT_S = 15.0
 _FIRST_WORDS_S = 30.0
 _PEEK = 2048
 _MOST_CONNECTIONS = 1000
-_NOBODY = HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and no call is there to ask within")
+_SHARE = 8  # of the files that this process may have open: a connection takes several, and others live here, too
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE_S = 0.1
+_NOBODY = HostAnswer(allowed=False, lasts="call", why="it needs the user's yes, and no call runs in which to ask")
 
 
 class NetworkWishes(Struct, frozen=True, kw_only=True):
@@ -42,6 +49,7 @@ class NetworkWishes(Struct, frozen=True, kw_only=True):
 
     rules: HostRules = HostRules()
     local_ports: tuple[int, ...] = ()
+    denies: DeniesHost = denies_nothing
     lookup: Callable[[str, int], Any] = look_up
 
 
@@ -50,7 +58,7 @@ class SessionNetwork:
 
     def __init__(self, space: NetworkSpace, supervisor: MakesNetworks, wishes: NetworkWishes) -> None:
         self.space = space
-        self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports))
+        self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports), wishes.denies)
         self._relay = Relay()
         self.ports = LocalPorts(space, self.desk, self._relay)
         self.ports.refill = self._refill_soon
@@ -64,6 +72,7 @@ class SessionNetwork:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Event | None = None
+        self._most_connections = min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE)
         self._is_refilled = True
         self._is_tidied = False  # idle listeners are looked for
 
@@ -180,12 +189,25 @@ class SessionNetwork:
 
     def _accept(self, listener: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]) -> None:
         with contextlib.suppress(OSError):
-            connection, _ = listener.accept()
-            if len(self._connections) >= _MOST_CONNECTIONS:
+            try:
+                connection, _ = listener.accept()
+            except OSError as error:
+                if error.errno in _EXHAUSTED:  # the connection waits, and we would be called again at once
+                    self._loop_of().remove_reader(listener)
+                    self._loop_of().call_later(_PAUSE_S, self._accept_again, listener, then)
+                raise
+            if len(self._connections) >= self._most_connections:
+                self.desk.note(f"more than {self._most_connections} connections at once were refused")
                 refuse(connection)
                 return
             self._connections.add(connection)
             self._spawn(self._held, fit(connection), then)
+
+    def _accept_again(
+        self, listener: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]
+    ) -> None:
+        if listener.fileno() >= 0:
+            self._loop_of().add_reader(listener, self._accept, listener, then)
 
     async def _held(
         self, connection: socket.socket, then: Callable[[socket.socket], Coroutine[Any, Any, None]]
@@ -231,6 +253,8 @@ class SessionNetwork:
     def _address(self, name: str) -> str | None:
         found = self._names.address_of(name)
         if found is None:
+            if self._names.is_full:
+                self.desk.note(f"no more than {MOST_NAMES} names of hosts can be looked up in a session")
             return None
         address, is_new = found
         if is_new:
@@ -251,6 +275,8 @@ class SessionNetwork:
             self._loop_of().call_later(IDLE_S, self._tidy)
 
     def _tidy(self) -> None:
+        if self._over is None or self._over.is_set():
+            return
         for listener in self._held_packets.idle():
             self.ports.own.discard(listener.getsockname())
             self._loop_of().remove_reader(listener)
@@ -280,7 +306,7 @@ class SessionNetwork:
             await self._reach(connection, name, port, b"", b"")
         elif not address.startswith("127."):
             await self._reach(connection, address, port, b"", b"")
-        elif port >= 1024:
+        elif port >= 1024 or port in self.desk.local_ports:
             await self._reach_local(connection, port)
         else:
             refuse(connection)
@@ -298,7 +324,7 @@ class SessionNetwork:
             connection.close()
             return
         host = self._names.name_of(asked.host) or numeric(asked.host) or asked.host
-        is_own = host == "localhost" or host.startswith("127.")
+        is_own = host == "localhost" or host.endswith(".localhost") or host.startswith("127.")
         if is_own or not (is_host_name(host) or numeric(host)):
             await loop.sock_sendall(connection, asked.refused)  # their own loopback needs no proxy
             connection.close()
@@ -306,8 +332,13 @@ class SessionNetwork:
         await self._reach(connection, host, asked.port, asked.led, asked.refused)
 
     async def _reach(self, connection: socket.socket, host: str, port: int, led: bytes, refused: bytes) -> None:
-        answer = await self.desk.may_reach(host, port, lambda: self._ask(connection, HostWish(host=host, port=port)))
-        other = await self._connected(host, port) if answer.allowed else None
+        other = None
+        if numeric(host) == host and not self._wishes.rules.usable(host, port, [host]):
+            self._refuse_private(host, port, [host])  # where a yes opens nothing, nobody is asked
+        else:
+            wish = HostWish(host=host, port=port)
+            answer = await self.desk.may_reach(host, port, lambda may_ask: self._ask(connection, wish, may_ask))
+            other = await self._connected(host, port) if answer.allowed else None
         if other is None:
             if refused:
                 await _loop().sock_sendall(connection, refused)
@@ -321,7 +352,7 @@ class SessionNetwork:
 
     async def _reach_local(self, connection: socket.socket, port: int) -> None:
         wish = HostWish(host="127.0.0.1", port=port, kind="local")
-        answer = await self.desk.may_reach_local(port, lambda: self._ask(connection, wish))
+        answer = await self.desk.may_reach_local(port, lambda may_ask: self._ask(connection, wish, may_ask))
         if not answer.allowed:
             refuse(connection)
             return
@@ -332,15 +363,14 @@ class SessionNetwork:
 
     async def _connected(self, host: str, port: int) -> socket.socket | None:
         """A connection to a granted host, at an address that was looked at; None when there is none, which is told."""
-        place = f"{host}:{port}"
+        place = place_of(host, port)
         found = [host] if numeric(host) == host else await in_daemon_thread(self._wishes.lookup, host, port)
         usable = self._wishes.rules.usable(host, port, found)
         if found and not usable:
-            self.desk.refused.setdefault(place, "it leads to a private address")
-            self.desk.note(
-                f"the network refused {place}: it leads to an address that is not public "
-                f"(the user can grant it: terminal.network_hosts: [{host}])"
-            )
+            self._refuse_private(host, port, found)
+            return None
+        if any(self._wishes.denies(address, port) for address in usable):
+            self.desk.refuse(place, f"it leads to an address that {DENIED}")
             return None
         why = "the name is not known" if not found else ""
         for address in usable:
@@ -360,29 +390,38 @@ class SessionNetwork:
         self.desk.note(f"{place} could not be reached from this machine: {why}")
         return None
 
+    def _refuse_private(self, host: str, port: int, found: Sequence[str]) -> None:
+        addresses = [real_address(ip_address(text.partition("%")[0])) for text in found]
+        # How a machine's own credentials are opened is nothing to tell a model.
+        grant = "" if any(map(is_metadata, addresses)) else f"terminal.network_hosts: [{host}]"
+        is_name = found != [host]
+        why = f"it {'leads to' if is_name else 'is'} an address that is not public"
+        self.desk.refuse(place_of(host, port), why, grant)
+
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    async def _ask(self, connection: socket.socket, wish: HostWish) -> HostAnswer:
+    async def _ask(self, connection: socket.socket, wish: HostWish, may_ask: bool) -> HostAnswer:
         """The person's word, asked on the loop of the session's call."""
         if self._asker is None or self._asker[0].is_closed():
             return _NOBODY
         loop, ask = self._asker
-        who = await in_daemon_thread(self._program, connection)
+        program = await in_daemon_thread(self._program, connection)
         first = b""
         with contextlib.suppress(OSError):
             first = connection.recv(_PEEK, socket.MSG_PEEK)
-        full = HostWish(host=wish.host, port=wish.port, kind=wish.kind, who=who, sends=meant_to_send(who, first))
+        sends = meant_to_send(program.words, first)
+        full = structs.replace(wish, who=program.words, pid=program.pid, sends=sends, may_ask=may_ask)
         try:
             asked = asyncio.run_coroutine_threadsafe(_awaited(ask(full)), loop)
             return await asyncio.wrap_future(asked)
         except (RuntimeError, concurrent.futures.CancelledError):  # the call is over, and its loop may be
             return _NOBODY
 
-    def _program(self, connection: socket.socket) -> str:
+    def _program(self, connection: socket.socket) -> ConnectingProgram:
         try:
-            return program_of(self.space.inode_of(connection.getpeername()[1]))
+            return program_of(self.space.inode_of(connection.getpeername()[:2], connection.getsockname()[:2]))
         except OSError:
-            return ""
+            return NO_PROGRAM
 
     def _offer_services(self) -> None:
         """Listen for the ports of the machine's own loopback that may be asked for, and for no others."""

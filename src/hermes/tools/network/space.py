@@ -104,11 +104,12 @@ class NetworkSpace:
         """Who listens in the namespace, ourselves among them."""
         return [each for fd in self._tables for each in listening_in(_whole(fd))]
 
-    def inode_of(self, port: int) -> int:
-        """The socket of the program that connects from this port; 0 when it is gone."""
+    def inode_of(self, start: tuple[str, int], end: tuple[str, int]) -> int:
+        """The socket of the program that connects from `start` to `end`; 0 when it is gone."""
         for fd in self._tables:
             for row in _rows(_whole(fd)):
-                if _port_of(row[1]) == port and row[3] != _LISTENS and int(row[9]):
+                # By both ends: several may connect from one port, each to somebody else.
+                if _port_of(row[1]) == start[1] and int(row[9]) and (_place(row[1]), _place(row[2])) == (start, end):
                     return int(row[9])
         return 0
 
@@ -189,6 +190,10 @@ def listening_in(table: str) -> list[Listening]:
 
 def _port_of(place: str) -> int:
     return int(place.rpartition(":")[2], 16)
+
+
+def _place(text: str) -> tuple[str, int]:
+    return _address(text.rpartition(":")[0]).removeprefix("::ffff:"), _port_of(text)
 
 
 def _rows(table: str) -> list[list[str]]:

@@ -62,7 +62,7 @@ def denial_in(output: str, exit_code: int, confined: Confinement) -> Denial | No
         why = "sockets of this machine, such as that of docker, are out of sight inside the border"
         return Denial(None, why, is_final=True)
     if not confined.network and not confined.namespaces and _NO_NETWORK.search(output):
-        return Denial(None, "the sandbox has no network (terminal.network: off)")
+        return Denial(None, "commands have no network here")
     if _NO_PRIVILEGE.search(output):
         return Denial(None, "the command says that it needs a privilege, and inside the border there is none")
     return None

@@ -27,6 +27,7 @@ from hermes.types import (
 )
 
 SHOWN_CHARS = 160
+_HELD_CHARS = 400
 
 
 class JsonLines:
@@ -188,7 +189,10 @@ def _failure(event: CallFinished) -> str:
     details, name = event.result.details, event.call.name
     code = details.get("exit_code")
     if details.get("command") and code:
-        return f"the last command ended with exit code {code}: {cut(_line(str(details['command'])), SHOWN_CHARS)}"
+        held = details.get("sandbox")  # a host that was refused, with how to grant it, and the like
+        also = f" ({cut(_line(str(held)), _HELD_CHARS)})" if held else ""
+        command = cut(_line(str(details["command"])), SHOWN_CHARS)
+        return f"the last command ended with exit code {code}: {command}{also}"
     if event.result.status != "ok":
         why = _line(printed(text_of(event.result.content)))
         return f"the last call of {name} did not succeed: {cut(why, SHOWN_CHARS)}"

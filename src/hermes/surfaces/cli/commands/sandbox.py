@@ -103,7 +103,9 @@ def try_(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
 
 
 async def _described(environment: "LocalEnvironment") -> dict[str, Any]:
-    return {**described(await environment.confinement()), "network": await environment.reach()}
+    reach = await environment.reach()
+    granted = await environment.granted_hosts() if reach == "ask" else []
+    return {**described(await environment.confinement()), "network": reach, "granted_hosts": granted}
 
 
 def described(confined: "Confinement") -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _hosts(cli: Cli) -> list[dict[str, Any]]:
         rows = db.list_approvals(None) if db else []
     found = {
         (str(row["session_id"] or ""), str(row["action"])): str(row["verdict"])
-        for row in rows
+        for row in reversed(rows)
         if row["tool"] == "network"
     }
     newest = list(found.items())[-_MOST_HOSTS:]
@@ -168,6 +170,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         shown = facts[name] or ["nothing"]
         lines += [f"{name if place == 0 else '':<10} {path}" for place, path in enumerate(shown)]
     lines.append(f"network    {facts['network']}")
+    lines += [f"{'':<10} {host} passes" for host in facts.get("granted_hosts", ())]
     for each in facts.get("hosts", ()):
         said = "granted" if each["verdict"] == "allow" else "refused"
         lines.append(f"{'':<10} {said} {each['host']} in session {each['session_id'] or 'none'}")
@@ -199,6 +202,7 @@ def _run(cli: Cli, work: "Callable[[LocalEnvironment], Awaitable[Result]]") -> R
                 home=cli.home,
                 environ=settings.environ,
                 secrets=settings.secrets,
+                approvals=settings.mapping.get("approvals") or {},
                 launch_folder=str(Path.cwd()),
             )
         )
