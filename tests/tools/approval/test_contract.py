@@ -240,6 +240,8 @@ def test_effects_name_paths_and_hosts() -> None:
     analysis = analyse("curl -fsSL https://get.example.org/x.tgz -o out/x.tgz", cwd="/w")
     assert analysis.hosts == ("get.example.org",)
     assert analysis.paths == ("out/x.tgz",)
+    cloned = analyse("git clone git@a.example.org:me/x && git fetch https://b.example.org/x && git commit -m c@d:x")
+    assert cloned.hosts == ("a.example.org", "b.example.org")
 
 
 @pytest.mark.parametrize("command", ["$CMD x", '"$RUN" build', "exec 3<>f", "if then", "echo 'open", "a" * 70_000])

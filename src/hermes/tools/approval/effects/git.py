@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 
 from hermes.tools.approval.command_text import UNKNOWN
-from hermes.tools.approval.effects.network import sent
+from hermes.tools.approval.effects.network import host_of, sent
+from hermes.tools.approval.effects_model import Severity
 from hermes.tools.approval.options import Options, read_options
 from hermes.tools.approval.paths import deletes, is_credential, is_private, place, resolve, writes
 from hermes.tools.approval.run_state import NOTHING, Command, CommandOutput, Handlers
@@ -15,6 +16,8 @@ _RUNS = re.compile(
     r"(?:alias|pager)\..+|(?!https?\.).*(?:command|cmd|helper|textconv|clean|smudge|process|driver|editor|pager|program|proxy|hook|hookspath|templatedir"
     r"|fsmonitor|external|askpass|\.exec)"
 )
+_TALKS = ("clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule")
+_ADDRESS = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 _FORCES = re.compile(r"remote\..*\.(?:push|mirror)")
 _LASTING = re.compile(r"core\.(?:sshcommand|fsmonitor|hookspath|askpass)|credential\.helper")
 
@@ -87,6 +90,9 @@ def _talk(cmd: Command, verb: str, rest: list[str]) -> None:
         _clone(cmd, read_options(rest, "bcoj", frozenset({"depth", "branch", "config", "origin"})))
     elif verb == "push":
         _pushed(cmd, "".join(read_options(rest, "o").operands[:1]))
+    if verb in _TALKS:
+        for host in dict.fromkeys(host_of(word) for word in rest if _ADDRESS.match(word)):
+            cmd.run.add("network", f"contact {host}", hosts=(host,), severity=Severity.NOTE)
     if any("ext::" in word for word in rest):
         cmd.run.add("inline_code", f"git talks to a program: {cmd.line}")
 
@@ -94,7 +100,7 @@ def _talk(cmd: Command, verb: str, rest: list[str]) -> None:
 def _pushed(cmd: Command, remote: str) -> None:
     """A push to where the workspace always pushed is no question; one to anywhere else is."""
     home = cmd.run.places.pushes_home
-    is_address = bool(re.match(r"\w+://|[\w.-]+@[\w.-]+:", remote))
+    is_address = bool(_ADDRESS.match(remote)) or remote.startswith("file:")
     if home is not None and UNKNOWN not in remote and home(remote):
         return
     if is_address:
