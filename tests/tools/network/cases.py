@@ -34,6 +34,7 @@ class Person:
 
     def __init__(self, **decision: Any) -> None:
         self.asked: list[Action] = []
+        self.withdrawn: list[str] = []
         self.is_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
         self.may_answer.set()
@@ -44,7 +45,11 @@ class Person:
             return Decision(allowed=False, decided_by="nobody")
         self.asked.append(action)
         self.is_asked.set()
-        await self.may_answer.wait()
+        try:
+            await self.may_answer.wait()
+        except asyncio.CancelledError:
+            self.withdrawn.append(action.text)
+            raise
         return self._decision
 
 
@@ -329,6 +334,30 @@ async def a_flood_of_connections_leaves_the_runtime_its_files(tmp_path: Path) ->
     assert open_files < 512 // 2
 
 
+async def a_question_goes_with_the_last_program_that_wants_to_know(tmp_path: Path) -> None:
+    person = Person(allowed=True, decided_by="person", scope="once")
+    person.may_answer.clear()
+    with server() as port:
+        async with environment(tmp_path, person, network_hosts=(f"api.test:{port}",)) as made:
+            both = f"curl -sS -m 0.6 http://gone.test:{port}/ & curl -sS -m 1.2 http://gone.test:{port}/ & wait"
+            result = await made.execute(both, ALLOWED, TurnScope())
+            assert person.withdrawn == [], "a curl gives up before the other does"
+            while not person.withdrawn:  # noqa: ASYNC110 - a fake has no event for it
+                await asyncio.sleep(0.05)
+            assert (len(person.asked), person.withdrawn) == (1, [f"gone.test:{port}"])
+            # Who has only said all there is to say still waits.
+            half = (
+                "import socket, sys\ns = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+                "s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n'); s.shutdown(1); print(s.recv(999)[-6:])\n"
+            )
+            (tmp_path / "work" / "half.py").write_text(half)
+            person.may_answer.clear()
+            asyncio.get_running_loop().call_later(1.0, person.may_answer.set)
+            result = await made.execute(f"python3 half.py {port}", ALLOWED, TurnScope())
+            assert result.output.strip() == "b'server'", result
+    assert len(person.asked) == 2
+
+
 async def a_service_of_this_machine_is_reached_after_one_yes(tmp_path: Path) -> None:
     person = Person(allowed=True, decided_by="person", scope="session")
     with server() as port:
@@ -405,6 +434,7 @@ CASES = {
         after_a_question_that_nobody_answered_there_is_no_other_in_that_call,
         nobody_is_asked_about_an_address_that_a_yes_would_not_open,
         a_flood_of_connections_leaves_the_runtime_its_files,
+        a_question_goes_with_the_last_program_that_wants_to_know,
         a_service_of_this_machine_is_reached_after_one_yes,
         a_service_of_this_machine_is_granted_by_name_and_port_however_low,
         without_anybody_to_ask_it_is_a_no,

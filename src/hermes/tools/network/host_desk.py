@@ -33,6 +33,7 @@ class HostAnswer(Struct, frozen=True):
     was_asked: bool = False  # somebody was shown a question, and may have answered
 
 
+WITHDRAWN = HostAnswer(allowed=False, lasts="call", why="the program that wanted it did not wait for the user's word")
 DENIED = "a rule of the user's denies"
 Ask: TypeAlias = Callable[[bool], Awaitable[HostAnswer]]
 """`ask(may_ask)`: what was granted before counts in any case, and a person is asked only where that may be."""
@@ -139,7 +140,7 @@ class HostDesk:
             del self._asked[key]
             anybodys = structs.replace(answer, who="")  # of others who want it, nobody has looked who they are
             waiting.set_result(anybodys)
-        if len(self._known) < _MOST_KEPT:
+        if len(self._known) < _MOST_KEPT and answer is not WITHDRAWN:
             self._known[key] = anybodys
         return answer
 

@@ -5,7 +5,6 @@ meant for. No name is looked up and no packet sent for a host before it is grant
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import errno
 import logging
@@ -23,12 +22,13 @@ from hermes.errors import ToolError
 from hermes.tools.network import dns_message, proxy_words
 from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
 from hermes.tools.network.held_packets import IDLE_S, Begun, HeldPackets
-from hermes.tools.network.host_desk import DENIED, AskHost, HostAnswer, HostDesk
+from hermes.tools.network.host_desk import DENIED, WITHDRAWN, AskHost, HostAnswer, HostDesk
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.local_ports import LocalPorts
 from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
 from hermes.tools.network.relay import Relay, fit, refuse
 from hermes.tools.network.space import PROXY_PORT, MakesNetworks, NetworkSpace, more_sockets
+from hermes.tools.network.waiting_programs import WaitingPrograms
 from hermes.tools.network.wish import NO_PROGRAM, ConnectingProgram, HostWish, meant_to_send, place_of, program_of
 from hermes.tools.supervisor.threads import in_daemon_thread
 from hermes.tools.web.addresses import is_metadata, look_up, numeric, real_address
@@ -60,6 +60,7 @@ class SessionNetwork:
         self.space = space
         self.desk = HostDesk(wishes.rules, frozenset(wishes.local_ports), wishes.denies)
         self._relay = Relay()
+        self._programs = WaitingPrograms(self._is_held)
         self.ports = LocalPorts(space, self.desk, self._relay)
         self.ports.refill = self._refill_soon
         self._supervisor = supervisor
@@ -337,7 +338,8 @@ class SessionNetwork:
             self._refuse_private(host, port, [host])  # where a yes opens nothing, nobody is asked
         else:
             wish = HostWish(host=host, port=port)
-            answer = await self.desk.may_reach(host, port, lambda may_ask: self._ask(connection, wish, may_ask))
+            with self._programs.waiting(wish.host, connection):
+                answer = await self.desk.may_reach(host, port, lambda may_ask: self._ask(connection, wish, may_ask))
             other = await self._connected(host, port) if answer.allowed else None
         if other is None:
             if refused:
@@ -352,7 +354,8 @@ class SessionNetwork:
 
     async def _reach_local(self, connection: socket.socket, port: int) -> None:
         wish = HostWish(host="127.0.0.1", port=port, kind="local")
-        answer = await self.desk.may_reach_local(port, lambda may_ask: self._ask(connection, wish, may_ask))
+        with self._programs.waiting(wish.place, connection):
+            answer = await self.desk.may_reach_local(port, lambda may_ask: self._ask(connection, wish, may_ask))
         if not answer.allowed:
             refuse(connection)
             return
@@ -413,9 +416,26 @@ class SessionNetwork:
         full = structs.replace(wish, who=program.words, pid=program.pid, sends=sends, may_ask=may_ask)
         try:
             asked = asyncio.run_coroutine_threadsafe(_awaited(ask(full)), loop)
-            return await asyncio.wrap_future(asked)
-        except (RuntimeError, concurrent.futures.CancelledError):  # the call is over, and its loop may be
+        except RuntimeError:  # the call is over, and its loop, too
             return _NOBODY
+        assert self._group is not None
+        key = wish.place if wish.kind == "local" else wish.host
+        answered, gone = asyncio.wrap_future(asked), self._group.create_task(self._programs.none_left(key))
+        try:
+            await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
+            if answered.cancelled():  # the call is over
+                return _NOBODY
+            return answered.result() if answered.done() else WITHDRAWN
+        finally:
+            asked.cancel()  # no question stands for longer than somebody wants to know
+            gone.cancel()
+
+    def _is_held(self, connection: socket.socket) -> bool:
+        """Whether a program has the other end; nobody can tell of one that is broken."""
+        try:
+            return self.space.inode_of(connection.getpeername()[:2], connection.getsockname()[:2]) != 0
+        except OSError:
+            return False
 
     def _program(self, connection: socket.socket) -> ConnectingProgram:
         try:
