@@ -78,8 +78,7 @@ class LocalPorts:
 
     def _look(self, spawn: Spawn) -> None:
         now = {each.port: each.host for each in self._space.listening() if (each.host, each.port) not in self.own}
-        # A program of the person's would believe who answers on a port of these.
-        now = {port: host for port, host in now.items() if port >= _LOWEST and port not in SERVICES}
+        now = {port: host for port, host in now.items() if port >= _LOWEST}
         for port in [port for port in self._listeners if port not in now]:
             asyncio.get_running_loop().remove_reader(self._listeners[port])
             self._listeners.pop(port).close()
@@ -91,6 +90,13 @@ class LocalPorts:
         self._seen = set(now)
 
     def _offer(self, port: int, host: str, spawn: Spawn) -> None:
+        if port in SERVICES:
+            self._taken.add(port)
+            self._desk.note(
+                f"port {port} of a background process is not offered to the user: programs of theirs would take it for "
+                f"{SERVICES[port]} of their own; another port is"
+            )
+            return
         listener = socket.socket()
         try:
             if port in served_here():  # also at another address: a browser that is told localhost may go to either
