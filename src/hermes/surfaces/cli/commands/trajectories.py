@@ -10,6 +10,8 @@ import msgspec
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
+MAX_TOLD = 10
+
 
 @click.group("trajectories", cls=Menu, invoke_without_command=True)
 @click.pass_context
@@ -62,7 +64,8 @@ def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
     """Make trajectories fit: the middle of each that is too long becomes one summary.
 
     INPUT is a file or a folder of .jsonl files. A trajectory that fits is copied without a model call. What a stopped
-    run has done is kept: the same command goes on.
+    run has done is kept: the same command goes on. One whose summary fails is left as it is; then the exit code is 1,
+    and the same command tries it again.
     """
     from hermes.batch.compress_files import CompressReport, CompressWish, compress_files
     from hermes.runtime.setup.process import shared
@@ -76,19 +79,36 @@ def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
             await shared.close()
 
     report = asyncio.run(work())
-    metrics = report.metrics
+    metrics, is_dry = report.metrics, wish["is_dry"]
+    code = 1 if metrics.failed else 0
     if as_json:
-        cli.out.json({"output": str(report.output), **msgspec.to_builtins(metrics)})
-        return 0
-    verb = "would be" if wish["is_dry"] else "are"
-    many = metrics.trajectories - metrics.copied - metrics.still_over if wish["is_dry"] else metrics.compressed
-    cli.out.note(f"{metrics.trajectories} trajectories: {many} {verb} compressed, {metrics.copied} fit as they are")
-    for error in metrics.errors[:10]:
-        cli.out.note(error)
-    if not wish["is_dry"]:
-        cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
+        told = {"output": str(report.output), "is_dry": is_dry, **msgspec.to_builtins(metrics), "exit_code": code}
+        cli.out.json(told)
+        return code
+    verb = "would be" if is_dry else "are"
+    cli.out.note(
+        f"{metrics.trajectories} trajectories: {metrics.compressed} {verb} compressed, {metrics.copied} fit as they are"
+    )
+    cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
+    _tell_some(cli, metrics.errors)
+    if metrics.still_over:
+        cli.out.note(f"{metrics.still_over} {'would stay' if is_dry else 'are'} longer than the target all the same:")
+        _tell_some(cli, metrics.over)
+    if metrics.failed:
+        cli.out.error(
+            f"{metrics.failed} could not be summarized and {'is' if metrics.failed == 1 else 'are'} in the output as "
+            "before; the same command tries again"
+        )
+    if not is_dry:
         cli.out.line(str(report.output))
-    return 0
+    return code
+
+
+def _tell_some(cli: Cli, told: list[str]) -> None:
+    for one in told[:MAX_TOLD]:
+        cli.out.note(f"  {one}")
+    if len(told) > MAX_TOLD:
+        cli.out.note(f"  and {len(told) - MAX_TOLD} more")
 
 
 COMMAND = trajectories
