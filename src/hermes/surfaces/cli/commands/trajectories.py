@@ -33,8 +33,9 @@ def trajectories(ctx: click.Context) -> None:
 def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
     """Prove that the stored steps of each trajectory give the very bytes that were sent to the model.
 
-    FILE is a run's records.jsonl, or its trajectories.jsonl, which is held against the records beside it. The exit code
-    is 1 when anything is not as it was.
+    FILE is a run's records.jsonl, or its trajectories.jsonl, which is held against the records beside it; lines may
+    stand in another order, and in a file of another name some may be missing. The exit code is 1 when anything is not
+    as it was.
     """
     from hermes.batch.verify_files import verify_file
 
@@ -45,6 +46,8 @@ def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
         return code
     for problem in found.problems:
         cli.out.error(problem)
+    if found.more_problems:
+        cli.out.error(f"and {found.more_problems} more")
     cli.out.line(f"{found.proven} of {found.total} proven, {found.calls} model calls rendered again")
     return code
 
