@@ -93,7 +93,7 @@ def read_config(file: Path | None, tell: Callable[[str], None]) -> CompressConfi
     if file is None:
         return CompressConfig()
     tree: dict[str, Any] = {}
-    for name, part in parse(file).items():
+    for name, part in parse(file, example="compression: {target_max_tokens: 8000}", remedy="").items():
         unused = [key for key in _UNUSED.get(name, ()) if isinstance(part, Mapping) and key in part]
         for key in unused:
             tell(f"{file.name}: {name}.{key} has no effect here")

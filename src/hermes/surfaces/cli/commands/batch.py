@@ -226,6 +226,9 @@ def distributions(cli: Cli, as_json: bool) -> None:
         for name, one in found.items()
     ]
     cli.out.table(["DISTRIBUTION", "TOOLSETS, PERCENT", "FOR"], cells, flexible=1)
+    for name, one in found.items():
+        for toolset in one.unknown_toolsets():
+            cli.out.note(f"{name}: there is no toolset {toolset!r} here, so no sample gets it; see: hermes tools")
 
 
 COMMAND = batch
