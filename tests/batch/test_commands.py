@@ -11,6 +11,7 @@ import pytest
 from hermes.batch.export_file import require_free, write_lines
 from hermes.errors import UserError
 from hermes.state.batch_rows import BatchRun
+from hermes.surfaces.cli.main import main
 from hermes.testing.server import ScriptedServer
 from tests.batch.conftest import Dataset, lines
 
@@ -60,11 +61,31 @@ def test_a_run_from_beginning_to_end(hermes: Hermes, server: ScriptedServer, dat
     assert (refused.returncode, "or write over it with --force" in refused.stderr) == (1, True)
     forced = hermes("batch", "export", "first", "--output", "mine.jsonl", "--force")
     assert (forced.stderr, (tmp_path / "mine.jsonl").read_text()) == ("2 lines are in mine.jsonl\n", exported.stdout)
-    verified = hermes("trajectories", "verify", "data/first/trajectories.jsonl")
+    verified = hermes("trajectories", "verify", "data/first")
     assert (verified.returncode, verified.stdout) == (0, "2 of 2 proven, 8 model calls rendered again\n")
     assert hermes("batch", "resume", "first", "--api-key", "key").returncode == 0
     assert hermes("batch", "forget", "first").returncode == 0
     assert "no run 'first'" in hermes("batch", "stats", "first").stderr
+
+
+def test_compress_tells_what_stays_too_long_and_what_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = {"conversations": [{"from": "human", "value": "h" * 70_000}]}
+    Path("in.jsonl").write_text(f"{json.dumps(long)}\nno json\n")
+
+    assert main(["trajectories", "compress", "in.jsonl"]) == 0
+
+    told = capsys.readouterr()
+    assert told.out == "in_compressed.jsonl\n"
+    assert told.err.splitlines() == [
+        "0 of 1 trajectories are compressed, 0 fit as they are",
+        "17,500 tokens before, 17,500 after",
+        "  line 2: it is no trajectory, and is left out",
+        "Longer than the target all the same: 1",
+        "  line 1: 17,500 tokens",
+    ]
 
 
 def test_an_export_takes_the_place_of_nothing_that_is_needed(

@@ -96,6 +96,10 @@ def refuses_poison(request: RecordedRequest) -> Reply:
     return fault("refused") if "poison" in json.dumps(request.json) else says("Much was done.")
 
 
+def breaks_off_at_poison(request: RecordedRequest) -> Reply:
+    return fault("reset") if "poison" in json.dumps(request.json) else says("Much was done.")
+
+
 async def test_a_summary_that_fails_leaves_its_line_as_it_is_and_is_tried_again(source: Path) -> None:
     output = source.with_name("in_compressed.jsonl")
     poisoned(source)
@@ -120,6 +124,14 @@ async def test_a_summary_that_fails_leaves_its_line_as_it_is_and_is_tried_again(
     assert not list(source.parent.glob("*.partial"))
 
 
+async def test_a_server_that_breaks_off_at_one_trajectory_and_answers_others_is_there(source: Path) -> None:
+    poisoned(source)
+    with ServerThread(breaks_off_at_poison) as server:
+        metrics = (await compress(source, server)).metrics
+    assert (metrics.failed, metrics.compressed, metrics.copied) == (1, 1, 1)
+    assert len(lines(source.with_name("in_compressed.jsonl"))) == 3
+
+
 async def test_figures_of_a_run_that_was_cut_off_are_those_of_the_whole(source: Path) -> None:
     with ServerThread(lambda _: says("Much was done.")) as server:
         whole = (await compress(source, server, output=source.with_name("whole.jsonl"))).metrics
@@ -138,7 +150,7 @@ async def test_figures_of_a_run_that_was_cut_off_are_those_of_the_whole(source: 
 async def test_a_run_that_fails_leaves_an_earlier_output_as_it_was(source: Path) -> None:
     output = source.with_name("in_compressed.jsonl")
     output.write_text("from before\n")
-    with pytest.raises(UserError, match=r"0\.001 % of the lines are none"):
+    with pytest.raises(UserError, match=r"0\.001 % of its lines are none"):
         await compress(source, None, sample_percent=0.001)
     with pytest.raises(ProviderError):  # nobody listens
         await compress(source, None)
@@ -148,6 +160,7 @@ async def test_a_run_that_fails_leaves_an_earlier_output_as_it_was(source: Path)
     with pytest.raises(UserError, match="there are no trajectories"):
         await compress(source, None)
     assert output.read_text() == "from before\n"
+    assert not list(source.parent.glob("*.partial"))  # nothing in it would be worth keeping
 
 
 async def test_a_second_run_on_one_output_is_refused(source: Path) -> None:

@@ -17,7 +17,7 @@ SYSTEM = (
     "what is still open, in about {tokens} tokens. Write plain sentences, and nothing else."
 )
 # What no trajectory is to blame for: the next one would fare no better, so the run stops and nothing is given up.
-_OF_THE_SERVER: frozenset[ProviderReason] = frozenset({"auth", "billing", "connection", "model_not_found"})
+_OF_THE_SERVER: frozenset[ProviderReason] = frozenset({"auth", "billing", "model_not_found"})
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[str]]  # system, text -> summary
 Turn: TypeAlias = dict[str, str]
@@ -111,12 +111,14 @@ def with_summary(turns: Sequence[Turn], cut: TurnCut, summary: str, config: Comp
 
 
 class Compressor:
-    """Makes lines fit, one at a time."""
+    """Makes lines fit, one at a time; counts the summaries, and the calls whose connection failed."""
 
     def __init__(self, config: CompressConfig, count: Callable[[str], int], ask: Ask) -> None:
         self._config = config
         self._count = count
         self._ask = ask
+        self.summaries = 0
+        self.cut_off: list[ProviderError] = []
 
     def plan(self, line: bytes) -> MadeLine:
         """What would become of the line if its summary is as long as it should be."""
@@ -144,8 +146,11 @@ class Compressor:
         except ProviderError as error:
             if error.reason in _OF_THE_SERVER:
                 raise
+            if error.reason == "connection":
+                self.cut_off.append(error)
             figures = LineFigures(trajectories=1, failed=1, tokens_before=total, tokens_after=total, summary_calls=1)
             return MadeLine(figures, problem=str(error))
+        self.summaries += 1
         entry["conversations"] = made = with_summary(turns, cut, summary, self._config)
         after = sum(self._count(one["value"]) for one in made)
         return MadeLine(self._shortened(total, cut, after), text=dumped(entry))

@@ -75,8 +75,12 @@ class CompressConfig(Struct, forbid_unknown_fields=True):
 
     def checked(self) -> "CompressConfig":
         """Itself; `UserError` for figures that cannot be."""
-        if self.compression.target_max_tokens <= self.compression.summary_target_tokens:
-            raise UserError("compression.target_max_tokens has to be larger than compression.summary_target_tokens")
+        target, summary = self.compression.target_max_tokens, self.compression.summary_target_tokens
+        if target <= summary:
+            raise UserError(
+                f"compression.target_max_tokens ({target}) has to be larger than compression.summary_target_tokens "
+                f"({summary})"
+            )
         if self.processing.max_concurrent_requests < 1 or self.protected_turns.last_n_turns < 0:
             raise UserError("max_concurrent_requests is at least 1 and last_n_turns at least 0")
         for name, value in (

@@ -15,6 +15,7 @@ from hermes.batch.compress_config import CompressConfig, counter, read_config
 from hermes.batch.compress_journal import CompressJournal, open_journal
 from hermes.batch.replaced_file import replaced
 from hermes.config import paths
+from hermes.config.sections import model as model_section
 from hermes.config.settings import Settings
 from hermes.disk_trouble import reason_of
 from hermes.errors import HermesError, ProviderError, UserError
@@ -92,8 +93,8 @@ class _CompressWork:
         self.metrics_file = _metrics_file(config, self.output, {*self._targets, *self._targets.values()})
         self._chosen = {source: _choice(source, wish) for source in self._targets}
         if not any(self._chosen.values()):
-            told = "nothing" if wish.sample_percent >= 100 else f"{wish.sample_percent:g} % of the lines are none"
-            raise UserError(f"there is no trajectory to take from {str(wish.source)!r}: {told}")
+            why = "it is empty" if wish.sample_percent >= 100 else f"{wish.sample_percent:g} % of its lines are none"
+            raise UserError(f"there is no trajectory to take from {str(wish.source)!r}: {why}")
 
     def planned(self) -> CompressMetrics:
         """What would come of it."""
@@ -133,13 +134,14 @@ class _CompressWork:
     async def _make(self, journal: CompressJournal, began: float) -> dict[str, MadeLine]:
         """Add each missing line to the journal; those that failed. A run that is stopped lets calls under way end."""
         missing = (line for source in self._targets for line in self._lines(source) if line.key not in journal)
+        workers, compressor = self._config.processing.max_concurrent_requests, self._compressor
         failed: dict[str, MadeLine] = {}
         stops: list[HermesError] = []
 
         async def worker() -> None:
             for line in missing:
                 try:
-                    made = await self._compressor.make(line.text)
+                    made = await compressor.make(line.text)
                 except HermesError as error:
                     stops.append(error)
                     return
@@ -147,12 +149,14 @@ class _CompressWork:
                 journal.add(line.key, made, time.monotonic() - began)
                 if made.figures.failed:
                     failed[line.key] = made
-                if stops:
+                if stops or (len(compressor.cut_off) >= workers and not compressor.summaries):
                     return
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._config.processing.max_concurrent_requests):
+            for _ in range(workers):
                 group.create_task(worker())
+        if compressor.cut_off and not compressor.summaries:  # nobody is there; else it is these trajectories
+            stops.append(compressor.cut_off[0])
         if stops:
             raise stops[0]
         return failed
@@ -247,6 +251,11 @@ def _asking(config: CompressConfig, settings: Settings, process: ProcessParts) -
                 raise UserError(
                     f"summarization.api_key_env names {part.api_key_env!r}, which is not set; export it, or add it to "
                     f"{str(paths.env_file(settings.home))!r}"
+                )
+            if not (part.model or settings.of(model_section.Section).default):
+                raise UserError(
+                    "there is no model that sums up: name one in the file of --config, as "
+                    "`summarization: {model: NAME, base_url: URL}`, or choose one for everything with: hermes model"
                 )
             query = ModelQuery(name=part.model, base_url=part.base_url, api_key=key)
             options = msgspec.structs.replace(

@@ -36,6 +36,7 @@ class CompressJournal:
         self._places: dict[str, int] = {}
         self._calls: dict[str, int] = {}  # of lines that failed: asked so often in vain
         self.seconds = 0.0
+        self.is_costly = False  # holds a summary, and not only what was counted
         self._read()
 
     def __contains__(self, key: str) -> bool:
@@ -57,16 +58,12 @@ class CompressJournal:
         self._file.flush()
         self._note(key, made, place)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to go on with."""
-        return not self._file.seek(0, os.SEEK_END)
-
     def remove(self) -> None:
         """All of it is in the output now."""
         self._path.unlink()
 
     def _note(self, key: str, made: MadeLine, place: int) -> None:
+        self.is_costly = self.is_costly or made.text is not None
         if made.figures.failed:
             self._calls[key] = made.figures.summary_calls
         else:
@@ -99,7 +96,7 @@ def open_journal(output: Path) -> Iterator[CompressJournal]:
             try:
                 yield journal
             finally:
-                if journal.is_empty:
+                if not journal.is_costly:
                     path.unlink(missing_ok=True)
 
 

@@ -7,13 +7,20 @@ from typing import Any
 import click
 import msgspec
 
+from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
 MAX_TOLD = 10
 
 
-@click.group("trajectories", cls=Menu, invoke_without_command=True)
+EPILOG = """\b
+Examples:
+  hermes trajectories verify data/RUN/trajectories.jsonl
+  hermes trajectories compress data/RUN/trajectories.jsonl --target-max-tokens 8000 --dry-run"""
+
+
+@click.group("trajectories", cls=Menu, epilog=EPILOG, invoke_without_command=True)
 @click.pass_context
 def trajectories(ctx: click.Context) -> None:
     """Verify and compress trajectories: conversations as training data, one JSON object a line."""
@@ -22,7 +29,7 @@ def trajectories(ctx: click.Context) -> None:
 
 
 @trajectories.command("verify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--records",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -33,12 +40,17 @@ def trajectories(ctx: click.Context) -> None:
 def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
     """Prove that the stored steps of each trajectory give the very bytes that were sent to the model.
 
-    FILE is a run's records.jsonl, or its trajectories.jsonl, which is held against the records beside it; lines may
-    stand in another order, and in a file of another name some may be missing. The exit code is 1 when anything is not
-    as it was.
+    FILE is a run's folder or its trajectories.jsonl, which is held against the records beside it, or its records.jsonl.
+    Lines may stand in another order, and in a file of another name some may be missing. The exit code is 1 when
+    anything is not as it was.
     """
+    from hermes.batch.output_files import TRAJECTORIES
     from hermes.batch.verify_files import verify_file
 
+    if file.is_dir():
+        file /= TRAJECTORIES
+        if not file.is_file():
+            raise UserError(f"there is no {str(file)!r}; name a file of trajectories or records")
     found = verify_file(file, records)
     code = 0 if found.is_proven else 1
     if as_json:
@@ -81,21 +93,23 @@ def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
         finally:
             await shared.close()
 
-    report = asyncio.run(work())
+    try:
+        report = asyncio.run(work())
+    except KeyboardInterrupt:
+        cli.out.note("What is done is kept; the same command goes on.")
+        raise
     metrics, is_dry = report.metrics, wish["is_dry"]
     code = 1 if metrics.failed else 0
     if as_json:
         told = {"output": str(report.output), "is_dry": is_dry, **msgspec.to_builtins(metrics), "exit_code": code}
         cli.out.json(told)
         return code
-    verb = "would be" if is_dry else "are"
-    cli.out.note(
-        f"{metrics.trajectories} trajectories: {metrics.compressed} {verb} compressed, {metrics.copied} fit as they are"
-    )
+    did = f"{metrics.compressed} of {metrics.trajectories} trajectories {'would be' if is_dry else 'are'} compressed"
+    cli.out.note(f"{did}, {metrics.copied} fit as they are")
     cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
     _tell_some(cli, metrics.errors)
     if metrics.still_over:
-        cli.out.note(f"{metrics.still_over} {'would stay' if is_dry else 'are'} longer than the target all the same:")
+        cli.out.note(f"Longer than the target all the same{' would be' if is_dry else ''}: {metrics.still_over}")
         _tell_some(cli, metrics.over)
     if metrics.failed:
         cli.out.error(
