@@ -5,18 +5,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.batch.compress import SUMMARY_MARK, plan_cut
-from hermes.batch.compress_config import CompressConfig
+from hermes.batch.compress_config import CompressConfig, read_config
 from hermes.batch.compress_files import CompressReport, CompressWish, compress_files
+from hermes.batch.compress_journal import open_journal
 from hermes.config.load import load_settings
-from hermes.errors import UserError
+from hermes.errors import ProviderError, UserError
 from hermes.runtime.setup.process import shared
-from hermes.testing import says
-from hermes.testing.server import ScriptedServer, ServerThread
+from hermes.testing import fault, says
+from hermes.testing.replies import Reply
+from hermes.testing.server import RecordedRequest, ScriptedServer, ServerThread
 from tests.batch.conftest import lines
 
 
@@ -82,21 +85,125 @@ async def test_a_dry_run_asks_nobody_and_writes_nothing(source: Path) -> None:
     assert sorted(one.name for one in source.parent.glob("in*")) == ["in.jsonl"]
 
 
-async def test_a_run_that_failed_goes_on_with_what_is_missing(source: Path) -> None:
-    refused = pytest.raises(UserError, match="1 of 4 trajectories of in")
-    with ServerThread([says("One.")]) as server, refused:  # and no reply for the second one
-        await compress(source, server)
-    assert not source.with_name("in_compressed.jsonl").exists()
+def poisoned(source: Path) -> None:
+    """Make line 3 one that no server sums up."""
+    entry = trajectory(15)
+    entry["conversations"][10]["value"] += "poison"
+    fill(source, trajectory(1), trajectory(20), entry)
+
+
+def refuses_poison(request: RecordedRequest) -> Reply:
+    return fault("refused") if "poison" in json.dumps(request.json) else says("Much was done.")
+
+
+def breaks_off_at_poison(request: RecordedRequest) -> Reply:
+    return fault("reset") if "poison" in json.dumps(request.json) else says("Much was done.")
+
+
+async def test_a_summary_that_fails_leaves_its_line_as_it_is_and_is_tried_again(source: Path) -> None:
+    output = source.with_name("in_compressed.jsonl")
+    poisoned(source)
+    with ServerThread(refuses_poison) as server:
+        first = (await compress(source, server)).metrics
+        with output.with_name(f"{output.name}.partial").open("a") as kept:
+            kept.write('{"key": "ab')  # what a kill in the middle of a write leaves
+        again = (await compress(source, server)).metrics
+
+    assert (first.failed, first.compressed, first.copied) == (1, 1, 1)
+    assert first.errors[0].startswith("line 3: ")
+    before, after = lines(source), lines(output)
+    assert (after[0], after[2]) == (before[0], before[2])
+    assert len(after[1]["conversations"]) < len(before[1]["conversations"])
+    assert (again.failed, again.summary_calls) == (1, 3)
     await shared.close()
-    with ServerThread([says("Two.")]) as server:
-        report = await compress(source, server)
+    with ServerThread([says("Now it is well.")]) as server:
+        last = (await compress(source, server)).metrics
         server.assert_finished()
 
-    assert report.metrics.summary_calls == 1
-    after = lines(source.with_name("in_compressed.jsonl"))
-    summaries = {turn["value"] for one in after for turn in one["conversations"] if SUMMARY_MARK in turn["value"][:20]}
-    assert summaries == {f"{SUMMARY_MARK} One.", f"{SUMMARY_MARK} Two."}
+    assert (last.failed, last.compressed, last.summary_calls) == (0, 2, 4)
     assert not list(source.parent.glob("*.partial"))
+
+
+async def test_a_server_that_breaks_off_at_one_trajectory_and_answers_others_is_there(source: Path) -> None:
+    poisoned(source)
+    with ServerThread(breaks_off_at_poison) as server:
+        metrics = (await compress(source, server)).metrics
+    assert (metrics.failed, metrics.compressed, metrics.copied) == (1, 1, 1)
+    assert len(lines(source.with_name("in_compressed.jsonl"))) == 3
+
+
+async def test_figures_of_a_run_that_was_cut_off_are_those_of_the_whole(source: Path) -> None:
+    with ServerThread(lambda _: says("Much was done.")) as server:
+        whole = (await compress(source, server, output=source.with_name("whole.jsonl"))).metrics
+        await shared.close()
+    with ServerThread([says("Much was done."), fault("unauthorized")]) as server, pytest.raises(ProviderError):
+        await compress(source, server)
+    await shared.close()
+    with ServerThread([says("Much was done.")]) as server:
+        await compress(source, server)
+        server.assert_finished()
+
+    metrics = json.loads(source.with_name("in_compressed_metrics.json").read_text())
+    assert {**metrics, "seconds": 0} == {**msgspec.to_builtins(whole), "seconds": 0}
+
+
+async def test_a_run_that_fails_leaves_an_earlier_output_as_it_was(source: Path) -> None:
+    output = source.with_name("in_compressed.jsonl")
+    output.write_text("from before\n")
+    with pytest.raises(UserError, match=r"0\.001 % of its lines are none"):
+        await compress(source, None, sample_percent=0.001)
+    with pytest.raises(ProviderError):  # nobody listens
+        await compress(source, None)
+    with ServerThread(lambda _: fault("refused")) as server, pytest.raises(UserError, match="left as it was"):
+        await compress(source, server)
+    fill(source, {"conversations": []})
+    with pytest.raises(UserError, match="there are no trajectories"):
+        await compress(source, None)
+    assert output.read_text() == "from before\n"
+    assert not list(source.parent.glob("*.partial"))  # nothing in it would be worth keeping
+
+
+async def test_a_second_run_on_one_output_is_refused(source: Path) -> None:
+    with (
+        open_journal(source.with_name("in_compressed.jsonl")),
+        pytest.raises(UserError, match="another process is writing"),
+    ):
+        await compress(source, None)
+    assert sorted(one.name for one in source.parent.glob("in*")) == ["in.jsonl"]
+
+
+async def test_secrets_are_not_sent_to_the_model_that_sums_up(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_PASSWORD", "correct-horse-battery")
+    entry = trajectory(20)
+    entry["conversations"][8]["value"] += " correct-horse-battery sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    fill(source, entry)
+    with ServerThread([says("Done.")]) as server:
+        await compress(source, server)
+        sent = json.dumps([request.json for request in server.requests])
+
+    assert "<tool_call>4" in sent
+    assert "correct-horse" not in sent
+    assert "sk-proj" not in sent
+
+
+async def test_what_stays_too_long_is_named(source: Path) -> None:
+    long = {"from": "human", "value": "h" * 40_000}
+    fill(source, trajectory(1), {"conversations": [long, *trajectory(5)["conversations"]]}, {"conversations": [long]})
+    with ServerThread([says("Done.")]) as server:
+        report = await compress(source, server)
+
+    assert report.metrics.still_over == 2
+    assert [one.partition(":")[0] for one in report.metrics.over] == ["line 2", "line 3"]
+
+
+async def test_the_notice_stands_once_however_often_a_trajectory_is_compressed(source: Path) -> None:
+    fill(source, trajectory(40))
+    with ServerThread(lambda _: says("Much was done.")) as server:
+        await compress(source, server)
+        twice = await compress(source, server, source=source.with_name("in_compressed.jsonl"), target_max_tokens=1200)
+
+    system = lines(twice.output)[0]["conversations"][0]["value"]
+    assert (twice.metrics.compressed, system.count("summarized")) == (1, 1)
 
 
 async def test_a_sample_is_the_same_for_the_same_seed(source: Path) -> None:
@@ -119,6 +226,44 @@ async def test_a_folder_is_compressed_file_by_file(source: Path, tmp_path: Path)
     assert sorted(one.name for one in (tmp_path / "many_compressed").iterdir()) == ["a.jsonl", "b.jsonl"]
     assert report.metrics.trajectories == 2
     assert (tmp_path / "many_compressed_metrics.json").is_file()
+
+
+@pytest.mark.parametrize("output", ["many", "./many", "link"])
+async def test_a_folder_is_never_written_onto_itself(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "many"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    fill(folder / "a.jsonl", trajectory(1), trajectory(0))
+    with pytest.raises(UserError, match="would take the place of the input"):
+        await compress(source, None, source=folder, output=Path(output))
+    assert lines(folder / "a.jsonl") == [trajectory(1), trajectory(0)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("summarization: {api_key_env: NOT_SET_ANYWHERE}", "names 'NOT_SET_ANYWHERE', which is not set"),
+        ("output: {output_suffix: /x}", "is part of a file's name"),
+        ("metrics: {output_file: in.jsonl}", "would take the place of trajectories"),
+    ],
+)
+async def test_a_setting_that_cannot_be_is_refused(source: Path, setting: str, told: str) -> None:
+    config = source.with_name("own.yaml")
+    config.write_text(f"compression: {{target_max_tokens: 2000}}\n{setting}\n")
+    before = lines(source)
+    with pytest.raises(UserError, match=told):
+        await compress(source, None, config=config)
+    assert lines(source) == before
+
+
+def test_settings_without_effect_are_told(tmp_path: Path) -> None:
+    config, told = tmp_path / "c.yaml", list[str]()
+    config.write_text("processing: {num_workers: 8, max_concurrent_requests: 2}\n")
+    assert read_config(config, told.append).processing.max_concurrent_requests == 2
+    assert told == ["c.yaml: processing.num_workers has no effect here"]
 
 
 @pytest.mark.parametrize(

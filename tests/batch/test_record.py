@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,26 @@ async def _closed() -> AsyncIterator[None]:
     await shared.close()
 
 
+@pytest.fixture(scope="module")
+def left() -> dict[str, bytes]:
+    """The files that a run leaves; the first test that asks for them makes it."""
+    return {}
+
+
 @pytest.fixture
-async def folder(spec: MakeSpec, dataset: Dataset, tmp_path: Path) -> Path:
+async def folder(spec: MakeSpec, dataset: Dataset, tmp_path: Path, left: dict[str, bytes]) -> Path:
+    made = tmp_path / "data" / "run"
     prefill = [{"role": "user", "content": "Be brief."}, {"role": "assistant", "content": "I will."}]
     wanted = spec(
         dataset("a", "bé", "c"), prefill_messages=prefill, ephemeral_system_prompt="Think twice.", max_tokens=99
     )
-    await run_batch(wanted)
-    return tmp_path / "data" / "run"
+    if not left:
+        await run_batch(wanted)
+        left.update({file.name: file.read_bytes() for file in made.glob("*.jsonl")})
+    made.mkdir(parents=True, exist_ok=True)
+    for name, content in left.items():
+        (made / name).write_bytes(content)
+    return made
 
 
 async def test_every_trajectory_of_a_run_is_proven(folder: Path) -> None:
@@ -57,12 +70,15 @@ async def test_a_changed_byte_is_found_wherever_it_is(folder: Path) -> None:
     rng = random.Random(7)
     file = folder / "records.jsonl"
     good = file.read_bytes()
-    letters = [place for place, byte in enumerate(good) if chr(byte).isalnum()]
+    rewards = [found.span() for found in re.finditer(rb'"rewards":\{[^}]*\}', good)]  # filled in later, so not proven
+    letters = [
+        place
+        for place, byte in enumerate(good)
+        if chr(byte).isalnum() and not any(start <= place < end for start, end in rewards)
+    ]
     of_format = good.index(b"format") + len(b'format":"') + 1  # the word by which a file of records is known
     for place in (of_format, *rng.sample(letters, 60)):
         changed = good[:place] + (b"z" if good[place : place + 1] != b"z" else b"y") + good[place + 1 :]
-        if b'"rewards"' not in changed:
-            continue
         file.write_bytes(changed)
         found = verify_file(file)
         assert found.proven < 3, changed[max(0, place - 40) : place + 40]
@@ -97,6 +113,66 @@ async def test_a_changed_trajectory_is_found(folder: Path) -> None:
     found = verify_file(file)
 
     assert (found.proven, found.problems) == (2, ["line 2: the conversation is not that of the record"])
+
+
+async def test_a_changed_field_of_a_trajectory_is_found(folder: Path) -> None:
+    file = folder / "trajectories.jsonl"
+    first, second, third = lines(file)
+    reordered = dict(reversed(second.items()))
+    file.write_text("".join(f"{json.dumps(one, indent=None)}\n" for one in (first, reordered, third)))
+    assert verify_file(file).is_proven  # the same values, written by another program
+    for name, value in second.items():
+        if name in ("prompt_index", "conversations"):
+            continue
+        changed = {**second, name: {**value, "x": 1} if isinstance(value, dict) else [value]}
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in (first, changed, third)))
+        found = verify_file(file)
+        assert (found.proven, len(found.problems)) == (2, 1), name
+        assert found.problems[0].startswith("line 2: the trajectory has been changed"), name
+
+
+async def test_a_record_of_before_proves_the_conversation(folder: Path) -> None:
+    from hermes.batch.record import digest_of
+
+    records = lines(folder / "records.jsonl")
+    for record in records:
+        del record["line_sha256"]
+        record["sha256"] = digest_of(record)
+    (folder / "records.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    assert verify_file(folder / "trajectories.jsonl").is_proven
+
+
+async def test_only_the_line_that_is_doubled_or_missing_is_blamed(folder: Path) -> None:
+    file = folder / "trajectories.jsonl"
+    first, second, third = file.read_text().splitlines(keepends=True)
+
+    def found(*parts: str, name: str = "trajectories.jsonl") -> tuple[int, int, list[str]]:
+        (folder / name).write_text("".join(parts))
+        made = verify_file(folder / name)
+        assert made.is_proven is not bool(made.problems)
+        return made.proven, made.total, made.problems
+
+    assert found(third, second, first) == (3, 3, [])
+    told = "line 3: sample 1 is here once more; it is on line 2 already"
+    assert found(first, second, second, third) == (3, 4, [told])
+    assert found(first, third) == (2, 2, ["sample 1 has a record and no line"])
+    assert found(first, third, name="some.jsonl") == (2, 2, [])
+    assert found(first, "{\n", third) == (2, 3, ["line 2: the trajectory is no JSON object"])
+    stranger = second.replace('"prompt_index": 1', '"prompt_index": 9')
+    assert found(first, stranger, third)[2] == ["line 2: it has no record", "sample 1 has a record and no line"]
+
+
+async def test_a_doubled_or_damaged_record_is_found(folder: Path) -> None:
+    file = folder / "records.jsonl"
+    first, second, third = file.read_text().splitlines(keepends=True)
+    file.write_text(first + second + third + second)
+    assert verify_file(file).problems == ["line 4: it is the record on line 2 once more"]
+    file.write_text(first + second[: len(second) // 2] + "\n" + third)
+    found = verify_file(folder / "trajectories.jsonl")
+    assert (found.proven, found.problems) == (
+        2,
+        ["line 2: it has no record", "line 2 of the records is no JSON object with a prompt_index"],
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", "{}\n", "no json\n", '{"format": "hermes-trajectory-record/1"}\n'])

@@ -17,7 +17,7 @@ NOTICE = "Some of your previous turns have been summarized to save room; the sum
 _UNUSED = {
     "tokenizer": ("trust_remote_code",),
     "summarization": ("retry_delay",),
-    "processing": ("skip_under_target", "save_over_limit", "per_trajectory_timeout"),
+    "processing": ("num_workers", "skip_under_target", "save_over_limit", "per_trajectory_timeout"),
     "metrics": ("per_trajectory",),
 }
 
@@ -54,7 +54,6 @@ class OutputPart(Struct, forbid_unknown_fields=True):
 
 
 class ProcessingPart(Struct, forbid_unknown_fields=True):
-    num_workers: int = 4  # the package's processes; here one loop asks `max_concurrent_requests` at once
     max_concurrent_requests: int = 50
 
 
@@ -76,10 +75,20 @@ class CompressConfig(Struct, forbid_unknown_fields=True):
 
     def checked(self) -> "CompressConfig":
         """Itself; `UserError` for figures that cannot be."""
-        if self.compression.target_max_tokens <= self.compression.summary_target_tokens:
-            raise UserError("compression.target_max_tokens has to be larger than compression.summary_target_tokens")
+        target, summary = self.compression.target_max_tokens, self.compression.summary_target_tokens
+        if target <= summary:
+            raise UserError(
+                f"compression.target_max_tokens ({target}) has to be larger than compression.summary_target_tokens "
+                f"({summary})"
+            )
         if self.processing.max_concurrent_requests < 1 or self.protected_turns.last_n_turns < 0:
             raise UserError("max_concurrent_requests is at least 1 and last_n_turns at least 0")
+        for name, value in (
+            ("output.output_suffix", self.output.output_suffix),
+            ("metrics.output_file", self.metrics.output_file),
+        ):
+            if "/" in value or "\0" in value:
+                raise UserError(f"{name} is part of a file's name, not {value!r}; a folder is named with --output")
         return self
 
 
@@ -88,7 +97,7 @@ def read_config(file: Path | None, tell: Callable[[str], None]) -> CompressConfi
     if file is None:
         return CompressConfig()
     tree: dict[str, Any] = {}
-    for name, part in parse(file).items():
+    for name, part in parse(file, example="compression: {target_max_tokens: 8000}", remedy="").items():
         unused = [key for key in _UNUSED.get(name, ()) if isinstance(part, Mapping) and key in part]
         for key in unused:
             tell(f"{file.name}: {name}.{key} has no effect here")

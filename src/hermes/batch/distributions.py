@@ -1,5 +1,6 @@
 """Toolset distributions: how likely each toolset is in a sample. Ours are a table; yours are in distributions.yaml."""
 
+import logging
 import random
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +11,8 @@ from msgspec import Struct
 
 from hermes.config import paths
 from hermes.errors import UserError
+
+log = logging.getLogger(__name__)
 
 FILE = "distributions.yaml"
 
@@ -25,6 +28,13 @@ class Distribution(Struct, frozen=True):
         """The toolsets of one sample; never none."""
         drawn = [name for name, percent in self.toolsets.items() if rng.random() * 100 < percent]
         return drawn or [max(self.toolsets, key=lambda name: self.toolsets[name])]
+
+    def unknown_toolsets(self) -> list[str]:
+        """Those that do not exist here, which no sample gets."""
+        from hermes.toolsets import get_toolset_names  # not for who only draws
+
+        known = set(get_toolset_names())
+        return [name for name in self.toolsets if name not in known]
 
 
 def list_distributions(home: Path | None = None) -> dict[str, Distribution]:
@@ -43,16 +53,24 @@ def validate_distribution(name: str) -> bool:
 
 
 def require_distribution(name: str, home: Path | None = None) -> Distribution:
-    """The distribution; `ValueError` that names those there are."""
+    """The distribution; `ValueError` that names those there are. Toolsets of it that are unknown here are told."""
     known = list_distributions(home)
     if name not in known:
         raise ValueError(f"there is no distribution {name!r}; there are: {', '.join(sorted(known))}")
+    if unknown := known[name].unknown_toolsets():
+        _tell_unknown(name, tuple(unknown))
     return known[name]
 
 
 def sample_toolsets_from_distribution(name: str, rng: random.Random | None = None) -> list[str]:
     """Draw the toolsets of one sample; `ValueError` for an unknown name."""
     return require_distribution(name).draw(rng or random.Random())
+
+
+@cache  # once in a process: a run asks several times
+def _tell_unknown(name: str, toolsets: tuple[str, ...]) -> None:
+    named = ", ".join(map(repr, toolsets))
+    log.warning("the distribution %r names %s, and no toolset here is called so; see: hermes tools", name, named)
 
 
 @cache
@@ -76,7 +94,7 @@ def _users(home: Path) -> dict[str, Distribution]:
     from hermes.config.yaml_file import parse  # for who has one
 
     found = {}
-    for name, raw in parse(file).items():
+    for name, raw in parse(file, example="mine: {terminal: 100, web: 30}", remedy="").items():
         body = raw if isinstance(raw, Mapping) else {}
         toolsets = body.get("toolsets", {key: value for key, value in body.items() if key != "description"})
         if not isinstance(toolsets, Mapping) or not toolsets:

@@ -3,21 +3,16 @@
 The rows in the store are the truth; the files are written from them, and whatever a kill left of a file is mended.
 """
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import msgspec
 from msgspec import Struct
 
+from hermes.batch.replaced_file import disk_told, replaced
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_figures import NO_REASONING, Totals
 from hermes.batch.sample_result import unpacked
-from hermes.disk_trouble import reason_of
-from hermes.errors import UserError
 from hermes.runtime.trajectory import dumped, timestamp
 from hermes.state.batch_rows import BatchRows
 from hermes.typed import from_json
@@ -42,7 +37,7 @@ class OutputFiles:
 
     def append(self, index: int, body: bytes) -> None:
         """Add the line of a sample that has just ended to the file of its batch."""
-        with _told(self._batch_file(index)) as file, file.open("ab") as out:
+        with disk_told(self._batch_file(index)) as file, file.open("ab") as out:
             out.write(unpacked(body)[0].encode() + b"\n")
 
     def mend(self) -> None:
@@ -70,14 +65,14 @@ class OutputFiles:
         missing = [index for index in bodies if index not in kept]
         if is_whole and not missing:
             return
-        with _replaced(file, is_synced=False) as out:  # the rows are the truth, and there may be thousands of files
+        with replaced(file, is_synced=False) as out:  # the rows are the truth, and there may be thousands of files
             out.writelines(kept.values())
             out.writelines(unpacked(bodies[index])[0].encode() + b"\n" for index in missing)
 
     def finish(self, started: float, total: int) -> JsonObject:
         """Write what a run leaves, from its rows in the order of the dataset; the statistics."""
         run_id = self._spec.run_id
-        with _replaced(self.folder / TRAJECTORIES) as lines, _replaced(self.folder / RECORDS) as records:
+        with replaced(self.folder / TRAJECTORIES) as lines, replaced(self.folder / RECORDS) as records:
             for _, state, body in self._rows.bodies(run_id):
                 if state == "done":
                     line, record = unpacked(body)
@@ -148,7 +143,7 @@ class OutputFiles:
         return self.folder / f"batch_{self._spec.batch_of(index)}.jsonl"
 
     def _write(self, name: str, value: JsonObject) -> None:
-        with _replaced(self.folder / name) as out:
+        with replaced(self.folder / name) as out:
             out.write(dumped(value).encode() + b"\n")
 
 
@@ -160,27 +155,3 @@ def _index_of(line: bytes) -> int | None:
         return from_json(line, _Numbered).prompt_index
     except msgspec.DecodeError:
         return None
-
-
-@contextmanager
-def _replaced(file: Path, *, is_synced: bool = True) -> "Iterator[IO[bytes]]":
-    """A file that takes the place of `file` when all of it is written; `is_synced` also survives the loss of power."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    with _told(file):
-        try:
-            with beside.open("wb") as out:
-                yield out
-                if is_synced:
-                    out.flush()
-                    os.fsync(out.fileno())
-            beside.replace(file)
-        finally:
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
-def _told(file: Path) -> Iterator[Path]:
-    try:
-        yield file
-    except OSError as error:
-        raise UserError(f"cannot write {str(file)!r}: {reason_of(error)}") from error

@@ -23,6 +23,7 @@ from hermes.types import JsonObject, Message, ToolDefinition
 
 FORMAT = "hermes-trajectory-record/1"
 _DIGEST = "sha256"  # of the record itself, its last field
+_LINE_DIGEST = "line_sha256"  # of the trajectory beside it
 _KEPT = 32  # models and lists of tools that a renderer keeps
 
 Key = TypeVar("Key")
@@ -74,8 +75,10 @@ def _kept(cache: dict[Key, Made], key: Key, make: Callable[[], Made]) -> Made:
     return found
 
 
-def make_record(about: JsonObject, segments: Sequence[RecordSegment], prefill: Sequence[JsonObject]) -> JsonObject:
-    """The record. `about` holds the sample's index, seed and environment."""
+def make_record(
+    about: JsonObject, segments: Sequence[RecordSegment], prefill: Sequence[JsonObject], line: JsonObject
+) -> JsonObject:
+    """The record. `about` holds the sample's index, seed and environment, `line` is the trajectory that it proves."""
     told = [_segment(one) for one in segments]
     steps = sum(len(one.calls) for one in segments)
     record: JsonObject = {
@@ -85,8 +88,15 @@ def make_record(about: JsonObject, segments: Sequence[RecordSegment], prefill: S
         "segments": told,
         "written_by_model": [one["role"] == "assistant" for one in _messages(told)],
         "rewards": {"total": None, "steps": [None] * steps},
+        _LINE_DIGEST: line_digest(line),
     }
     return {**record, _DIGEST: digest_of(record)}
+
+
+def line_digest(line: Mapping[str, Any]) -> str:
+    """Of what a trajectory says: of its values, so that a program which writes the keys in another order, or other
+    blanks, has changed nothing; any other value of any field is another digest."""
+    return hashlib.sha256(msgspec.json.encode(line, order="deterministic")).hexdigest()
 
 
 def digest_of(record: Mapping[str, Any]) -> str:
@@ -113,12 +123,16 @@ def verify_record(record: Mapping[str, Any], renderer: Renderer | None = None) -
 
 
 def verify_line(line: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    """What of a trajectory is not as its record has it."""
+    """What of a trajectory is not as its record has it. A record without a digest of it proves the conversation."""
     try:
         told = record_turns(record)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         return [f"the record cannot be read: {error!r}"]
-    return [] if told == line.get("conversations") else ["the conversation is not that of the record"]
+    if told != line.get("conversations"):
+        return ["the conversation is not that of the record"]
+    if line_digest(line) != record.get(_LINE_DIGEST, line_digest(line)):
+        return ["the trajectory has been changed since it was made, though not its conversation"]
+    return []
 
 
 def record_turns(record: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -133,7 +133,7 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
         "seed": seed_of(spec, sample),
         "environment": environment_of(ctx, sample, last),
     }
-    record = make_record(about, segments, spec.prefill_messages)
+    record = make_record(about, segments, spec.prefill_messages, line)
     if problems := verify_record(record, renderer).problems:
         return ended("dropped", NOT_VERIFIED, None, {"problems": problems[:3]})
     body = packed(dumped(line), msgspec.json.encode(record).decode())

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hermes.compat.old_options import parse_old_options
+from hermes.compat.old_options import as_words, parse_old_options
 
 _OPTIONS: dict[str, type] = {
     "dataset_file": str,
@@ -31,6 +31,10 @@ _OPTIONS: dict[str, type] = {
     "prefill_messages_file": str,
     "max_samples": int,
 }
+_USAGE = """\
+usage: python -m hermes.compat.batch_runner --dataset_file=FILE --batch_size=N --run_name=NAME [OPTION...]
+
+The batch_runner of Hermes Agent, by its own options. `hermes batch run --help` explains each and has more."""
 _OF_LOG = ("verbose", "log_prefix_chars")  # of lines that this program does not print
 
 
@@ -57,26 +61,18 @@ def run(options: dict[str, Any]) -> int:
     if options.pop("list_distributions", False):
         return hermes(["batch", "distributions"])
     for name in ("dataset_file", "batch_size", "run_name"):
-        if not options.get(name):
+        if options.get(name, "") == "":
             sys.stderr.write(f"error: --{name} is needed\n")
             return 2
     for name in _OF_LOG:
         if options.pop(name, None):
             sys.stderr.write(f"note: --{name} has no effect here; see: hermes batch stats\n")
-    words = ["batch", "run", str(options.pop("dataset_file"))]
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
-        elif value is not False:
-            told = ",".join(value) if isinstance(value, list | tuple) else str(value)
-            words.append(f"{option}={told}")
-    return hermes(words)
+    return hermes(["batch", "run", str(options.pop("dataset_file")), *as_words(options)])
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """`python -m hermes.compat.batch_runner`."""
-    return run(parse_old_options(sys.argv[1:] if words is None else words, _OPTIONS))
+    return run(parse_old_options(sys.argv[1:] if words is None else words, _OPTIONS, _USAGE))
 
 
 if __name__ == "__main__":

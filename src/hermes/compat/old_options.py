@@ -1,10 +1,18 @@
 """Options as the old scripts took them: `--name=value`, `--name value`, `--flag`, with underscores or hyphens."""
 
+import sys
 from collections.abc import Mapping, Sequence
 
 
-def parse_old_options(words: Sequence[str], known: Mapping[str, type]) -> dict[str, object]:
-    """The options by name; `SystemExit(2)` with one sentence for one that does not exist or has no value."""
+def parse_old_options(words: Sequence[str], known: Mapping[str, type], usage: str) -> dict[str, object]:
+    """The options by name; `SystemExit(2)` with one sentence for one that does not exist or has no value.
+
+    Whoever asks for help gets `usage` and the names of all options.
+    """
+    if {"-h", "--help"} & set(words):
+        listed = "".join(f"\n  --{name}{_VALUES[kind]}" for name, kind in known.items())
+        sys.stdout.write(f"{usage}\n\nOptions:{listed}\n" if known else f"{usage}\n")
+        raise SystemExit(0)
     found: dict[str, object] = {}
     rest = list(words)
     while rest:
@@ -12,7 +20,8 @@ def parse_old_options(words: Sequence[str], known: Mapping[str, type]) -> dict[s
         name, has_value, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_")
         if not word.startswith("--") or name not in known:
-            raise _Refused(f"there is no option {word!r}; there are: {', '.join(f'--{one}' for one in known)}")
+            there_are = f"; there are: {', '.join(f'--{one}' for one in known)}" if known else ""
+            raise _Refused(f"there is no option {word!r}{there_are}")
         kind = known[name]
         if kind is bool and not has_value:
             value = rest.pop(0) if rest and rest[0].lower() in _BOOLEANS else "true"
@@ -24,7 +33,20 @@ def parse_old_options(words: Sequence[str], known: Mapping[str, type]) -> dict[s
     return found
 
 
+def as_words(options: Mapping[str, object]) -> list[str]:
+    """The options as our own commands take them."""
+    words = []
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif value is not False:
+            words.append(f"{option}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}")
+    return words
+
+
 _BOOLEANS = {"true": True, "false": False}
+_VALUES = {str: "=TEXT", int: "=NUMBER", float: "=NUMBER", bool: ""}
 
 
 def _value(name: str, kind: type, value: str) -> object:
@@ -43,7 +65,5 @@ class _Refused(SystemExit):
     """Ends the program with one sentence and code 2, as click does."""
 
     def __init__(self, told: str) -> None:
-        import sys
-
         sys.stderr.write(f"error: {told}\n")
         super().__init__(2)

@@ -1,10 +1,13 @@
-"""`toolset_distributions` of Hermes Agent."""
+"""`toolset_distributions` of Hermes Agent; `python -m hermes.compat.toolset_distributions` lists them."""
 
 import random
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 from hermes.batch import distributions
 from hermes.batch.distributions import validate_distribution
+from hermes.compat.old_options import parse_old_options
 
 __all__ = [
     "get_distribution",
@@ -37,3 +40,17 @@ def print_distribution_info(distribution_name: str) -> None:
     print(f"{one.name}: {one.description}")  # noqa: T201 - what it is for
     for toolset, percent in one.toolsets.items():
         print(f"  {toolset}: {percent:g} %")  # noqa: T201
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """List all of them; the exit code."""
+    from hermes.surfaces.cli.main import main as hermes
+
+    parse_old_options(
+        sys.argv[1:] if words is None else words, {}, "usage: python -m hermes.compat.toolset_distributions"
+    )
+    return hermes(["batch", "distributions"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

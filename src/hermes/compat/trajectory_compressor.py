@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from hermes.compat.old_options import parse_old_options
+from hermes.compat.old_options import as_words, parse_old_options
 
 _OPTIONS: dict[str, type] = {
     "input": str,
@@ -15,24 +15,21 @@ _OPTIONS: dict[str, type] = {
     "seed": int,
     "dry_run": bool,
 }
+_USAGE = """\
+usage: python -m hermes.compat.trajectory_compressor --input=FILE_OR_FOLDER [OPTION...]
+
+The trajectory_compressor of Hermes Agent, by its own options. `hermes trajectories compress --help` explains each."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Compress what the old options name; the exit code."""
     from hermes.surfaces.cli.main import main as hermes
 
-    options = parse_old_options(sys.argv[1:] if words is None else words, _OPTIONS)
-    if "input" not in options:
+    options = parse_old_options(sys.argv[1:] if words is None else words, _OPTIONS, _USAGE)
+    if not options.get("input"):
         sys.stderr.write("error: --input is needed\n")
         return 2
-    told = ["trajectories", "compress", str(options.pop("input"))]
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            told.append(option)
-        elif value is not False:
-            told.append(f"{option}={value}")
-    return hermes(told)
+    return hermes(["trajectories", "compress", str(options.pop("input")), *as_words(options)])
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def read_tree(file: Path, kept: Path | None = None) -> Tree:
     return tree
 
 
-def parse(file: Path) -> Tree:
-    """Parse `file`; a fault in it is a `ConfigError` naming the line."""
+def parse(file: Path, *, example: str = "model: NAME", remedy: str = "; mend it with: hermes config edit") -> Tree:
+    """Parse `file`; a fault in it is a `ConfigError` naming the line. What to do about it is that of config.yaml."""
     import yaml  # a start without a changed config.yaml does not pay for it
 
     text = _text(file)
@@ -60,16 +60,14 @@ def parse(file: Path) -> Tree:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}" if mark else ""
         problem = " ".join(str(part) for part in (error.problem, error.context) if part)
-        raise ConfigError(
-            f"{file}{where}: this is not valid YAML ({problem}); mend it with: hermes config edit"
-        ) from error
+        raise ConfigError(f"{file}{where}: this is not valid YAML ({problem}){remedy}") from error
     except yaml.YAMLError as error:
         problem = str(error).partition("\n")[0]
-        raise ConfigError(f"{file}: this is not valid YAML ({problem}); mend it with: hermes config edit") from error
+        raise ConfigError(f"{file}: this is not valid YAML ({problem}){remedy}") from error
     if tree is None:
         return {}
     if not isinstance(tree, dict):
-        raise ConfigError(f"{file}: expected keys and values at the top, such as `model: NAME`")
+        raise ConfigError(f"{file}: expected keys and values at the top, such as `{example}`")
     return tree
 
 

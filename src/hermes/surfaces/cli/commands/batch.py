@@ -204,23 +204,27 @@ def stats(cli: Cli, name: str, as_json: bool) -> None:
 @batch.command("export")
 @click.argument("name")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Where to; else to stdout.")
+@click.option("--force", is_flag=True, help="Write over a file that is there already.")
 @click.option("--records", is_flag=True, help="The verifiable records in place of the trajectories.")
 @click.option("--all", "is_all", is_flag=True, help="Also samples that called a tool which does not exist.")
 @click.pass_obj
-def export(cli: Cli, name: str, output: Path | None, records: bool, is_all: bool) -> None:
+def export(cli: Cli, /, name: str, output: Path | None, force: bool, records: bool, is_all: bool) -> None:
     """Write the trajectories of a run, in the order of its dataset, as far as it is."""
+    from hermes.batch.export_file import require_free, write_lines
     from hermes.batch.sample_result import unpacked
 
     with _rows(cli) as rows:
         found = _find(rows, name)
         lines = (unpacked(body)[records] for _, state, body in rows.bodies(found.run_id) if is_all or state == "done")
-        if output is None:
-            for line in lines:
-                cli.out.line(line)
+        if output is not None:
+            require_free(output, rows.runs(), force=force)
+            cli.out.note(f"{write_lines(output, lines)} lines are in {output}")
             return
-        with output.open("w", encoding="utf-8") as file:
-            many = sum(bool(file.write(f"{line}\n")) for line in lines)
-    cli.out.note(f"{many} lines are in {output}")
+        many = 0
+        for many, line in enumerate(lines, 1):  # noqa: B007 - counted
+            cli.out.line(line)
+    if not many:
+        cli.out.note(f"No sample of {name!r} has ended with a trajectory; see: hermes batch stats {name}")
 
 
 @batch.command("forget")
@@ -253,6 +257,9 @@ def distributions(cli: Cli, as_json: bool) -> None:
         for name, one in found.items()
     ]
     cli.out.table(["DISTRIBUTION", "TOOLSETS, PERCENT", "FOR"], cells, flexible=1)
+    for name, one in found.items():
+        for toolset in one.unknown_toolsets():
+            cli.out.note(f"{name}: there is no toolset {toolset!r} here, so no sample gets it; see: hermes tools")
 
 
 COMMAND = batch

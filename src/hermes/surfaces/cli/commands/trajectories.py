@@ -7,11 +7,20 @@ from typing import Any
 import click
 import msgspec
 
+from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
 from hermes.surfaces.cli.context import Cli
 
+MAX_TOLD = 10
 
-@click.group("trajectories", cls=Menu, invoke_without_command=True)
+
+EPILOG = """\b
+Examples:
+  hermes trajectories verify data/RUN/trajectories.jsonl
+  hermes trajectories compress data/RUN/trajectories.jsonl --target-max-tokens 8000 --dry-run"""
+
+
+@click.group("trajectories", cls=Menu, epilog=EPILOG, invoke_without_command=True)
 @click.pass_context
 def trajectories(ctx: click.Context) -> None:
     """Verify and compress trajectories: conversations as training data, one JSON object a line."""
@@ -20,7 +29,7 @@ def trajectories(ctx: click.Context) -> None:
 
 
 @trajectories.command("verify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--records",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -31,11 +40,17 @@ def trajectories(ctx: click.Context) -> None:
 def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
     """Prove that the stored steps of each trajectory give the very bytes that were sent to the model.
 
-    FILE is a run's records.jsonl, or its trajectories.jsonl, which is held against the records beside it. The exit code
-    is 1 when anything is not as it was.
+    FILE is a run's folder or its trajectories.jsonl, which is held against the records beside it, or its records.jsonl.
+    Lines may stand in another order, and in a file of another name some may be missing. The exit code is 1 when
+    anything is not as it was.
     """
+    from hermes.batch.output_files import TRAJECTORIES
     from hermes.batch.verify_files import verify_file
 
+    if file.is_dir():
+        file /= TRAJECTORIES
+        if not file.is_file():
+            raise UserError(f"there is no {str(file)!r}; name a file of trajectories or records")
     found = verify_file(file, records)
     code = 0 if found.is_proven else 1
     if as_json:
@@ -43,6 +58,8 @@ def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
         return code
     for problem in found.problems:
         cli.out.error(problem)
+    if found.more_problems:
+        cli.out.error(f"and {found.more_problems} more")
     cli.out.line(f"{found.proven} of {found.total} proven, {found.calls} model calls rendered again")
     return code
 
@@ -62,7 +79,8 @@ def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
     """Make trajectories fit: the middle of each that is too long becomes one summary.
 
     INPUT is a file or a folder of .jsonl files. A trajectory that fits is copied without a model call. What a stopped
-    run has done is kept: the same command goes on.
+    run has done is kept: the same command goes on. One whose summary fails is left as it is; then the exit code is 1,
+    and the same command tries it again.
     """
     from hermes.batch.compress_files import CompressReport, CompressWish, compress_files
     from hermes.runtime.setup.process import shared
@@ -75,20 +93,39 @@ def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
         finally:
             await shared.close()
 
-    report = asyncio.run(work())
-    metrics = report.metrics
+    try:
+        report = asyncio.run(work())
+    except KeyboardInterrupt:
+        cli.out.note("What is done is kept; the same command goes on.")
+        raise
+    metrics, is_dry = report.metrics, wish["is_dry"]
+    code = 1 if metrics.failed else 0
     if as_json:
-        cli.out.json({"output": str(report.output), **msgspec.to_builtins(metrics)})
-        return 0
-    verb = "would be" if wish["is_dry"] else "are"
-    many = metrics.trajectories - metrics.copied - metrics.still_over if wish["is_dry"] else metrics.compressed
-    cli.out.note(f"{metrics.trajectories} trajectories: {many} {verb} compressed, {metrics.copied} fit as they are")
-    for error in metrics.errors[:10]:
-        cli.out.note(error)
-    if not wish["is_dry"]:
-        cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
+        told = {"output": str(report.output), "is_dry": is_dry, **msgspec.to_builtins(metrics), "exit_code": code}
+        cli.out.json(told)
+        return code
+    did = f"{metrics.compressed} of {metrics.trajectories} trajectories {'would be' if is_dry else 'are'} compressed"
+    cli.out.note(f"{did}, {metrics.copied} fit as they are")
+    cli.out.note(f"{metrics.tokens_before:,} tokens before, {metrics.tokens_after:,} after")
+    _tell_some(cli, metrics.errors)
+    if metrics.still_over:
+        cli.out.note(f"Longer than the target all the same{' would be' if is_dry else ''}: {metrics.still_over}")
+        _tell_some(cli, metrics.over)
+    if metrics.failed:
+        cli.out.error(
+            f"{metrics.failed} could not be summarized and {'is' if metrics.failed == 1 else 'are'} in the output as "
+            "before; the same command tries again"
+        )
+    if not is_dry:
         cli.out.line(str(report.output))
-    return 0
+    return code
+
+
+def _tell_some(cli: Cli, told: list[str]) -> None:
+    for one in told[:MAX_TOLD]:
+        cli.out.note(f"  {one}")
+    if len(told) > MAX_TOLD:
+        cli.out.note(f"  and {len(told) - MAX_TOLD} more")
 
 
 COMMAND = trajectories
