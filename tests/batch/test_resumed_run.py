@@ -10,6 +10,7 @@ import pytest
 from hermes.batch import run_batch
 from hermes.batch.opened_run import RunStop
 from hermes.batch.run_spec import RunProgress
+from hermes.batch.verify_files import verify_file
 from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import shared
@@ -172,6 +173,10 @@ async def test_secrets_in_the_words_of_a_run_are_neither_stored_nor_sent(
     report = await run_batch(wanted)
 
     assert report.progress.done == 1
+    (line,) = lines(report.folder / "trajectories.jsonl")
+    assert "Use " in server.requests[0].json["messages"][0]["content"].splitlines()[-1]
+    assert "Use " not in line["conversations"][0]["value"].split("<tools>")[0].splitlines()[-1]  # for this run alone
+    assert verify_file(report.folder / "trajectories.jsonl").is_proven
     kept = rows().find(report.run_id)
     assert kept is not None
     assert secret not in json.dumps(kept.spec)

@@ -138,7 +138,12 @@ def verify_line(line: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]
 def record_turns(record: Mapping[str, Any]) -> list[dict[str, str]]:
     """The conversation of a record, as trajectories have it. The newest session holds all that the model still knew."""
     last = record["segments"][-1]
-    return conversations(last["messages"], ModelBriefing(last["system"], last["tools"]))
+    return conversations(last["messages"], briefing(last["system"], record.get("ephemeral", ""), last["tools"]))
+
+
+def briefing(system: str, ephemeral: str, tools: str) -> ModelBriefing:
+    """What a trajectory tells of the prompt: all that was sent but the words that were for this run alone."""
+    return ModelBriefing(system.removesuffix(f"\n\n{ephemeral}") if ephemeral else system, tools)
 
 
 def _segment(one: RecordSegment) -> JsonObject:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hermes import __version__
 from hermes.batch.dataset import Sample
-from hermes.batch.record import RecordSegment, Renderer, make_record, verify_record
+from hermes.batch.record import RecordSegment, Renderer, briefing, make_record, verify_record
 from hermes.batch.run_spec import RunSpec
 from hermes.batch.sample_figures import (
     NO_REASONING,
@@ -27,7 +27,7 @@ from hermes.config.sections import terminal
 from hermes.dicts import to_dict
 from hermes.errors import HermesError, StoreError
 from hermes.ops import SessionRecord
-from hermes.runtime.trajectory import ModelBriefing, conversations, dumped, timestamp
+from hermes.runtime.trajectory import conversations, dumped, timestamp
 from hermes.state.batch_rows import SampleRow, SampleState
 from hermes.state.queries import SessionStore
 from hermes.types import JsonObject
@@ -117,9 +117,10 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
     counted = {name: one for name, one in tools.stats.items() if one["count"]}
     if not reasoning["turns_with_reasoning"] and not spec.keeps_unreasoned:
         return ended("dropped", NO_REASONING)
+    told = briefing(segments[-1].system, spec.ephemeral_system_prompt, last.tool_definitions or "[]")
     line = {
         "prompt_index": sample.index,
-        "conversations": conversations(messages, ModelBriefing(segments[-1].system, last.tool_definitions or "[]")),
+        "conversations": conversations(messages, told),
         "metadata": {"batch_num": spec.batch_of(sample.index), "timestamp": timestamp(), "model": last.model},
         "completed": bool(verdict.get("completed")),
         "partial": bool(verdict.get("partial")),
@@ -133,6 +134,8 @@ def _result(ctx: SampleContext, end: SampleEnd, renderer: Renderer | None) -> Sa
         "seed": seed_of(spec, sample),
         "environment": environment_of(ctx, sample, last),
     }
+    if spec.ephemeral_system_prompt:
+        about["ephemeral"] = spec.ephemeral_system_prompt
     record = make_record(about, segments, spec.prefill_messages, line)
     if problems := verify_record(record, renderer).problems:
         return ended("dropped", NOT_VERIFIED, None, {"problems": problems[:3]})
