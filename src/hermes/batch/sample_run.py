@@ -104,8 +104,8 @@ async def try_out(ctx: SampleContext) -> None:
     """`UserError` for a model or an option that no sample could be run with. Nobody is asked anything."""
     sample = Sample(index=0, prompt="")
     row = SampleRow(index=0, digest="", session_id=ctx.run.session_of(0, 0))
-    start = SampleStart(sample=sample, settings=ctx.settings, kept=None, row=row, workspace=None)
-    with bound_settings(ctx.settings):
+    start = SampleStart(sample=sample, settings=sample_settings(ctx, sample), kept=None, row=row, workspace=None)
+    with bound_settings(start.settings):
         agent = _agent(ctx, start, sorted(ctx.toolsets & set(ctx.distribution.toolsets)))
         try:
             await agent.adescribe_prompt()

@@ -235,7 +235,7 @@ class EditorAgent:
                 from hermes.models.http.preload import preload
                 from hermes.runtime.setup.process import shared
 
-                preload()  # the first prompt is on its way
+                self._stack.callback(preload())  # the first prompt is on its way
                 settings = self._installation.settings()
                 self._stack.enter_context(logging_as_set(settings, _to_stderr))
                 self._stack.push_async_callback(shared.close)

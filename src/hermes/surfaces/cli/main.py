@@ -40,14 +40,17 @@ def _run_chat(words: list[str]) -> int:
     from hermes.surfaces.cli import gc_at_start  # so that the version costs nothing
 
     gc_at_start.begin()
+    loaded = None
     try:
         if any(word.startswith(("-q", "--query")) for word in words):
             from hermes.models.http.preload import preload
 
-            preload()
+            loaded = preload()
         return _run(words)
     finally:
         gc_at_start.end()
+        if loaded is not None:
+            loaded()
 
 
 def _run(words: list[str]) -> int:
