@@ -1,6 +1,8 @@
 """Runs that go on, or are begun anew: one conversation for each sample, one budget, one set of files."""
 
+import fcntl
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -152,11 +154,13 @@ async def test_toolsets_without_a_tool_are_told_and_not_claimed(spec: MakeSpec, 
     told: list[list[str]] = []
     wanted = spec(dataset("no thoughts"), distribution="default", keeps_unreasoned=True)
 
-    report = await run_batch(wanted, on_progress=lambda progress: told.append(progress.absent))
+    report = await run_batch(wanted, on_progress=lambda progress: told.append(progress.notes))
 
     (line,) = lines(report.folder / "trajectories.jsonl")
-    assert "browser" in told[0]
-    assert not set(told[0]) & set(line["toolsets_used"])
+    ((note,), *_) = told
+    absent = note.removeprefix("these toolsets have no tool here, so no sample has them: ").split(", ")
+    assert "browser" in absent
+    assert not set(absent) & set(line["toolsets_used"])
 
 
 async def test_secrets_in_the_words_of_a_run_are_neither_stored_nor_sent(
@@ -245,3 +249,49 @@ async def test_a_kill_before_the_row_leaves_a_broken_answer_broken(spec: MakeSpe
     told = ("conversations", "completed", "partial", "api_calls")
     assert [after[0][name] for name in told] == [before[0][name] for name in told]
     assert json.loads((again.folder / "statistics.json").read_text())["incomplete_samples"] == 1
+
+
+async def test_one_process_at_a_time_works_on_a_run(spec: MakeSpec, dataset: Dataset, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "run"
+    folder.mkdir(parents=True)
+    other = os.open(folder, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+
+    with pytest.raises(UserError, match="is at work already"):
+        await run_batch(spec(dataset("a")))
+
+    assert rows().runs() == []
+    os.close(other)
+    assert (await run_batch(spec(dataset("no thoughts"), keeps_unreasoned=True))).is_complete
+
+
+async def test_what_changed_in_a_dataset_is_told_and_another_one_refused(spec: MakeSpec, dataset: Dataset) -> None:
+    plain = {"keeps_unreasoned": True, "num_workers": 1}
+    await run_batch(spec(dataset("no thoughts", "no thoughts 2", "no thoughts 3"), **plain))
+    told: list[list[str]] = []
+
+    other = dataset("no thoughts 9", name="other.jsonl")
+    with pytest.raises(UserError, match="holds other words at 1 of its places"):
+        await run_batch(spec(other, **plain), resume=True)
+    await run_batch(
+        spec(dataset("no thoughts", "no thoughts 5"), **plain),
+        resume=True,
+        on_progress=lambda one: told.append(one.notes),
+    )
+
+    assert told[0] == [
+        "1 places of the dataset hold other words now; they are new samples, and run again",
+        "the dataset is 1 samples shorter now; what has ended of these stays, the others wait",
+    ]
+
+
+async def test_folders_that_a_kill_left_of_ended_samples_go(spec: MakeSpec, dataset: Dataset, tmp_path: Path) -> None:
+    file = dataset("no thoughts", "no thoughts")
+    await run_batch(spec(file, keeps_unreasoned=True))
+    left = tmp_path / "data" / "run" / "workspaces" / "000001"
+    left.mkdir(parents=True)
+    (left / "log").write_text("x")
+
+    await run_batch(spec(file, keeps_unreasoned=True), resume=True)
+
+    assert not left.parent.exists()

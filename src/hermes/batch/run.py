@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections import deque
 
@@ -15,6 +16,7 @@ from hermes.batch.sample_writer import SampleWriter
 from hermes.config.load import load_settings
 from hermes.config.settings import Settings
 from hermes.state import owner
+from hermes.state.batch_rows import ENDED
 
 TAKEN_AT_ONCE = 32  # samples that are made ready together
 CHECKPOINT_EVERY_S = 10.0
@@ -135,6 +137,9 @@ async def _tick(run: OpenedRun) -> None:
     told = time.monotonic()
     while True:
         await asyncio.sleep(TELL_EVERY_S)
+        if run.spec.processes > 1:  # who knows by itself what runs is this process alone
+            counts = await run.process.pool.run(run.rows.counts, run.spec.run_id)
+            run.progress.running = min(counts["running"], run.spec.num_workers)
         run.tell()
         if time.monotonic() - told >= CHECKPOINT_EVERY_S:
             told = time.monotonic()
@@ -153,6 +158,19 @@ def _held(run: OpenedRun) -> str:
     )
 
 
+def _sweep(run: OpenedRun) -> None:
+    """Remove the folders of samples that have ended, should a kill have come between an end and that."""
+    place = run.files.folder / WORKSPACES
+    if run.spec.keeps_workspaces or not place.is_dir():
+        return
+    for folder in place.iterdir():
+        found = run.rows.sample(run.spec.run_id, int(folder.name)) if folder.name.isdecimal() else None
+        if found is not None and found[0].state in ENDED:
+            shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        place.rmdir()  # when nothing is left in it
+
+
 def _report(run: OpenedRun) -> RunReport:
     rows, progress = run.rows, run.progress
     total = max(len(run.dataset), sum(rows.counts(run.spec.run_id).values()))
@@ -160,8 +178,7 @@ def _report(run: OpenedRun) -> RunReport:
     is_complete = progress.ended >= progress.total
     if is_complete:
         rows.ended(run.spec.run_id, time.time())
-    with contextlib.suppress(OSError):
-        (run.files.folder / WORKSPACES).rmdir()  # when nothing is left in it
+    _sweep(run)
     run.tell()
     return RunReport(
         run_id=run.spec.run_id,

@@ -1,8 +1,11 @@
 """Enter a run and its samples in the store, or find it there; whatever is wrong with it is told before that."""
 
 import contextlib
+import fcntl
+import logging
+import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from hermes.state.batch_rows import BatchRows, BatchRun
 from hermes.tools.environments.command_env import redactor_of
 from hermes.typed import convert
 
+log = logging.getLogger(__name__)
 BEGIN_AT_ONCE = 5000  # samples that are entered in one transaction
 WORKSPACES = "workspaces"
 
@@ -40,30 +44,80 @@ async def opened(
     paths.made(settings.home)
     pool, rows = shared.pool, shared.store(settings).batch_rows
     dataset = await pool.run(read_dataset, Path(spec.dataset), spec.max_samples)
-    known = await pool.run(_known, spec, rows, resume)
-    entry = known or BatchRun(
+    new = BatchRun(
         run_id=spec.run_id, name=spec.run_name, folder=spec.folder, spec=spec.stored(), started_at=time.time()
     )
     # What is wrong with it is told before anything is written.
-    ctx = await pool.run(sample_context, entry, spec, settings, dataset.sample)
+    await pool.run(_known, spec, rows, resume)
+    ctx = await pool.run(sample_context, new, spec, settings, dataset.sample)
     await try_out(ctx)
-    files, progress = await pool.run(_enter, entry, spec, dataset, rows, known is not None)
-    progress.absent = sorted(set(ctx.distribution.toolsets) - ctx.toolsets)
-    run = OpenedRun(
-        entry=entry,
-        spec=spec,
-        settings=settings,
-        dataset=dataset,
-        rows=rows,
-        files=files,
-        progress=progress,
-        started=time.time(),
-        stop=stop,
-        on_progress=on_progress,
-        process=shared,
-    )
-    run.tell()
-    yield run
+    with _alone_in(spec):
+        known = await pool.run(_known, spec, rows, resume)  # nobody else can have begun it since
+        notes = await pool.run(_changes, spec, known, dataset, rows) if known is not None else []
+        files, progress = await pool.run(_enter, known or new, spec, dataset, rows, known is not None)
+        if absent := sorted(set(ctx.distribution.toolsets) - ctx.toolsets):
+            notes.append(f"these toolsets have no tool here, so no sample has them: {', '.join(absent)}")
+        progress.notes = notes
+        run = OpenedRun(
+            entry=known or new,
+            spec=spec,
+            settings=settings,
+            dataset=dataset,
+            rows=rows,
+            files=files,
+            progress=progress,
+            started=time.time(),
+            stop=stop,
+            on_progress=on_progress,
+            process=shared,
+        )
+        run.tell()
+        yield run
+
+
+@contextlib.contextmanager
+def _alone_in(spec: RunSpec) -> Iterator[None]:
+    """Have the folder of the run for this process alone; whatever ends the process ends that."""
+    try:
+        Path(spec.folder).mkdir(parents=True, exist_ok=True)
+        folder = os.open(spec.folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"the run {spec.run_name!r} is at work already; wait for its end, or stop it there"
+            ) from error
+        except OSError as error:  # a file system without locks; the rows still hold each sample for one process
+            log.warning("the folder of the run %r cannot be locked: %s", spec.run_name, error)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _changes(spec: RunSpec, known: BatchRun, dataset: Dataset, rows: BatchRows) -> list[str]:
+    """What is not as it was when the run was begun, in words; `UserError` for another dataset."""
+    told, other, past = [], 0, 0
+    keys = dataset.keys()
+    for row in rows.rows(known.run_id):
+        key = next(keys, None)
+        past += key is None
+        other += key is not None and key.digest != row.digest and row.attempt > 0
+    begun = str(known.spec.get("dataset", ""))
+    if other and begun != spec.dataset:
+        raise UserError(
+            f"the run {spec.run_name!r} was begun with {begun!r}, and {spec.dataset!r} holds other words at {other} of "
+            "its places; begin another run for that"
+        )
+    if other:
+        told.append(f"{other} places of the dataset hold other words now; they are new samples, and run again")
+    if past and spec.max_samples is None:
+        told.append(f"the dataset is {past} samples shorter now; what has ended of these stays, the others wait")
+    if spec.max_samples is not None:
+        told.append(f"only the first {spec.max_samples} samples of the dataset are run (--max-samples)")
+    return told
 
 
 def sample_context(
@@ -145,10 +199,6 @@ def _enter(
     entry: BatchRun, spec: RunSpec, dataset: Dataset, rows: BatchRows, goes_on: bool
 ) -> tuple[OutputFiles, RunProgress]:
     """Enter the run and its samples."""
-    try:
-        Path(spec.folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make {spec.folder!r}: {reason_of(error)}") from error
     files, progress = OutputFiles(spec, rows), RunProgress(total=len(dataset))
     entry = replace(entry, spec=spec.stored())
     keys = dataset.keys()

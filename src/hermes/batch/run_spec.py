@@ -104,7 +104,7 @@ class RunProgress(Struct, kw_only=True):
     unpriced: int = 0  # samples whose price nobody knows
     elapsed_s: float = 0.0
     here: int = 0  # that ended in this process, of which the rate is told
-    absent: list[str] = field(default_factory=list)  # toolsets of the distribution that have no tool here
+    notes: list[str] = field(default_factory=list)  # what a person should know of the run before it begins
 
     @property
     def ended(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from hermes.errors import UserError
 from hermes.surfaces.cli.app import Menu, as_json
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes.state.batch_rows import BatchRows, BatchRun
 
 SHOW_EVERY_S = 1.0
+BUDGETS = {"tokens is used up": "--run-tokens", "budget of $": "--run-usd"}  # of which another one is needed to go on
 EPILOG = """\b
 Examples:
   hermes batch run prompts.jsonl --distribution terminal_only
@@ -44,6 +45,11 @@ def _caps(command: Callable[..., Any]) -> Callable[..., Any]:
     for name, kind, words in told:
         command = click.option(name, type=kind, help=words)(command)
     return command
+
+
+_allow_hosts = click.option(
+    "--allow-host", "allow_hosts", multiple=True, help="A host that samples may reach; may be given several times."
+)
 
 
 @click.group("batch", cls=Menu, epilog=EPILOG, invoke_without_command=True)
@@ -101,12 +107,15 @@ def batch(ctx: click.Context) -> None:
 )
 @click.option("--logprobs", is_flag=True, help="Keep token ids and log-probabilities, where the server gives them.")
 @_caps
+@_allow_hosts
 @click.option("--keep-unreasoned", is_flag=True, help="Keep samples without any reasoning, too.")
 @click.option("--keep-workspaces", is_flag=True, help="Leave the folders of samples that have ended.")
 @click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
 @as_json
 @click.pass_context
-def run(ctx: click.Context, /, as_json: bool, resume: bool, on: str, **options: Any) -> int:
+def run(
+    ctx: click.Context, /, as_json: bool, resume: bool, on: str, allow_hosts: tuple[str, ...], **options: Any
+) -> int:
     """Run the samples of DATASET.
 
     Progress goes to stderr, with --json as lines of JSON to stdout. Ctrl-C lets the samples under way come to their
@@ -116,18 +125,21 @@ def run(ctx: click.Context, /, as_json: bool, resume: bool, on: str, **options: 
     if resume:
         given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
         spec = _as_begun(ctx.obj, spec, given)
-    return _run(ctx.obj, spec, resume=resume, on=on, as_json=as_json)
+    return _run(ctx.obj, spec, _Way(resume=resume, on=on, as_json=as_json, allow_hosts=allow_hosts))
 
 
 @batch.command("resume")
 @click.argument("name")
 @click.option("--api-key", default="", help="The key of the model, which is never stored.")
 @click.option("--num-workers", type=click.IntRange(min=1), help="Samples at once; else as before.")
+@click.option("--processes", type=click.IntRange(min=1), help="Processes that share them; else as before.")
+@click.option("--max-samples", type=click.IntRange(min=1), help="Run only the first so many; else as before.")
 @_caps
+@_allow_hosts
 @click.option("--on", type=click.Choice(["here", "ray"]), default="here", show_default=True, help="Where samples run.")
 @as_json
 @click.pass_obj
-def resume(cli: Cli, /, name: str, on: str, as_json: bool, **changes: Any) -> int:
+def resume(cli: Cli, /, name: str, on: str, as_json: bool, allow_hosts: tuple[str, ...], **changes: Any) -> int:
     """Go on with a run, as it was begun. Samples that have ended are not run again; those that failed are."""
     from hermes.batch.run_spec import RunSpec, replace_spec
 
@@ -135,7 +147,8 @@ def resume(cli: Cli, /, name: str, on: str, as_json: bool, **changes: Any) -> in
         found = _find(rows, name)
     spec = convert(found.spec, RunSpec)
     given = {key: value for key, value in changes.items() if value not in (None, "")}
-    return _run(cli, replace_spec(spec, **given), resume=True, on=on, as_json=as_json)
+    way = _Way(resume=True, on=on, as_json=as_json, allow_hosts=allow_hosts)
+    return _run(cli, replace_spec(spec, **given), way)
 
 
 @batch.command("status")
@@ -305,18 +318,33 @@ def _name_of(dataset: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(dataset).stem).strip("-.") or "run"
 
 
-def _run(cli: Cli, spec: "RunSpec", *, resume: bool, on: str, as_json: bool) -> int:
+class _Way(Struct, frozen=True, kw_only=True):
+    """How a run is gone about, which is no part of it."""
+
+    resume: bool
+    on: str
+    as_json: bool
+    allow_hosts: tuple[str, ...]
+
+
+def _run(cli: Cli, spec: "RunSpec", way: _Way) -> int:
     from hermes.batch.opened_run import RunStop
     from hermes.batch.run import run_batch
 
-    settings, stop, show = cli.settings(), RunStop(), _Shown(cli, as_json)
+    settings, stop, show = cli.settings(), RunStop(), _Shown(cli, way.as_json)
+    if way.allow_hosts:
+        from hermes.host.added_hosts import with_added_hosts
+
+        settings = with_added_hosts(settings, way.allow_hosts)
 
     async def work() -> "RunReport":
         from hermes.runtime.setup.process import shared
 
         try:
             with _signals(stop, cli):
-                return await run_batch(spec, resume=resume, settings=settings, stop=stop, on_progress=show, on=on)
+                return await run_batch(
+                    spec, resume=way.resume, settings=settings, stop=stop, on_progress=show, on=way.on
+                )
         finally:
             await shared.close()
 
@@ -339,10 +367,8 @@ class _Shown:
         now = time.monotonic()
         if not self._has_begun:
             self._has_begun = True
-            if progress.absent and not self._as_json:
-                self._cli.out.note(
-                    f"No tool of these toolsets is here, so no sample has them: {', '.join(progress.absent)}"
-                )
+            for note in () if self._as_json else progress.notes:
+                self._cli.out.note(note[0].upper() + note[1:])
         if now - self._last < self._every_s:
             return
         self._last = now
@@ -379,8 +405,9 @@ class _Shown:
         for reason, many in report.reasons.items():
             out.note(_dropped(reason, many))
         if report.stopped:
-            name = report.folder.name
-            out.note(f"Not all samples have ended: {report.stopped}. Go on with: hermes batch resume {name}")
+            other = next((f" {option} N" for word, option in BUDGETS.items() if word in report.stopped), "")
+            go_on = f"hermes batch resume {report.folder.name}{other}"
+            out.note(f"Not all samples have ended: {report.stopped}. Go on with: {go_on}")
         elif report.held:
             out.error(f"not all samples have ended: {report.held}; then: hermes batch resume {report.folder.name}")
         elif progress.failed:
