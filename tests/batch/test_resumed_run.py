@@ -280,8 +280,8 @@ async def test_what_changed_in_a_dataset_is_told_and_another_one_refused(spec: M
     )
 
     assert told[0] == [
-        "1 places of the dataset hold other words now; they are new samples, and run again",
-        "the dataset is 1 samples shorter now; what has ended of these stays, the others wait",
+        "places of the dataset that hold other words now, and are new samples: 1",
+        "samples past the end of the dataset: 1; what has ended of these stays, the others wait",
     ]
 
 

@@ -87,9 +87,8 @@ def _alone_in(spec: RunSpec) -> Iterator[None]:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(
-                f"the run {spec.run_name!r} is at work already; wait for its end, or stop it there"
-            ) from error
+            at_work = f"the run {spec.run_name!r} is at work already; wait for its end, or stop it there"
+            raise UserError(at_work) from error
         except OSError as error:  # a file system without locks; the rows still hold each sample for one process
             log.warning("the folder of the run %r cannot be locked: %s", spec.run_name, error)
         yield
@@ -112,9 +111,9 @@ def _changes(spec: RunSpec, known: BatchRun, dataset: Dataset, rows: BatchRows) 
             "its places; begin another run for that"
         )
     if other:
-        told.append(f"{other} places of the dataset hold other words now; they are new samples, and run again")
+        told.append(f"places of the dataset that hold other words now, and are new samples: {other}")
     if past and spec.max_samples is None:
-        told.append(f"the dataset is {past} samples shorter now; what has ended of these stays, the others wait")
+        told.append(f"samples past the end of the dataset: {past}; what has ended of these stays, the others wait")
     if spec.max_samples is not None:
         told.append(f"only the first {spec.max_samples} samples of the dataset are run (--max-samples)")
     return told
