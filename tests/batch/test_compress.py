@@ -228,6 +228,17 @@ async def test_a_folder_is_compressed_file_by_file(source: Path, tmp_path: Path)
     assert (tmp_path / "many_compressed_metrics.json").is_file()
 
 
+async def test_of_the_folder_of_a_run_only_its_trajectories_are_taken(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("trajectories.jsonl", "batch_0.jsonl", "trajectories_compressed.jsonl"):
+        fill(folder / name, trajectory(1), trajectory(0))
+    fill(folder / "records.jsonl", {"prompt_index": 3})
+    report = await compress(source, None, source=folder)
+    assert [one.name for one in (tmp_path / "run_compressed").iterdir()] == ["trajectories.jsonl"]
+    assert (report.metrics.trajectories, report.metrics.bad_lines) == (2, 0)
+
+
 @pytest.mark.parametrize("output", ["many", "./many", "link"])
 async def test_a_folder_is_never_written_onto_itself(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str

@@ -97,7 +97,10 @@ def test_an_unknown_key_is_an_error_with_line_and_nearest_name(load: Load, home:
     [
         ("agent:\n  max_turns: many\n", "line 2: agent.max_turns: expected a whole number"),
         ("agent:\n  max_turns: 0\n", "line 2: agent.max_turns: expected a whole number of at least 1"),
-        ("approvals:\n  mode: perhaps\n", "line 2: approvals.mode: "),
+        ("approvals:\n  mode: perhaps\n", "line 2: approvals.mode: expected one of manual, smart, off"),
+        ("terminal:\n  network: asks\n", "line 2: terminal.network: expected one of open, ask, off, got 'asks'"),
+        ("approvals:\n  rules:\n    - action: no\n", "approvals.rules.0.action: expected one of allow, ask, deny"),
+        ("credential_pool_strategies:\n  mine: all\n", "expected one of fill_first, round_robin, random, least_used"),
         ("toolsets: 5\n", "line 1: toolsets: expected a list"),
         ("model: [a]\n", "line 1: model: expected a mapping, got a list"),
         ("terminal: 5\n", "line 1: terminal: expected a mapping"),

@@ -67,7 +67,7 @@ def test_text_becomes_the_type_of_its_key(home: Path, key: str, text: str, value
         ("agent.max_turns", "many", "expected a whole number"),
         ("agent.max_turns", "0", "expected a whole number of at least 1"),
         ("agent.max_turns.x", "0", "there is no key"),
-        ("approvals.mode", "perhaps", "expected 'manual', 'smart', 'off'"),
+        ("approvals.mode", "perhaps", "expected one of manual, smart, off"),
         ("providers.mine", "{base_ulr: x}", "there is no key 'providers.mine.base_ulr'"),
         ("toolsets", "[a", "cannot read"),
     ],

@@ -13,6 +13,7 @@ from msgspec import Struct
 from hermes.batch.compress import Ask, CompressMetrics, Compressor, MadeLine
 from hermes.batch.compress_config import CompressConfig, counter, read_config
 from hermes.batch.compress_journal import CompressJournal, open_journal
+from hermes.batch.output_files import TRAJECTORIES
 from hermes.batch.replaced_file import replaced
 from hermes.config import paths
 from hermes.config.sections import model as model_section
@@ -212,7 +213,9 @@ def _places(wish: CompressWish, config: CompressConfig) -> tuple[dict[Path, Path
     source, suffix = wish.source, config.output.output_suffix
     if source.is_dir():
         output = wish.output or source.with_name(f"{source.resolve().name}{suffix}")
-        found = {one: output / one.name for one in sorted(source.glob("*.jsonl")) if one.is_file()}
+        whole = source / TRAJECTORIES  # of a run: what else is beside it holds the same, or no trajectories
+        taken = [whole] if whole.is_file() else sorted(source.glob("*.jsonl"))
+        found = {one: output / one.name for one in taken if one.is_file()}
         if not found:
             raise UserError(f"there is no .jsonl file in {str(source)!r}")
     elif source.is_file():

@@ -1,8 +1,9 @@
 """Turn what a file, a variable or a command line says into the value a key's type asks for."""
 
 import re
+import types
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -14,6 +15,7 @@ Lookup = Callable[[str], str | None]
 
 _REFERENCE = r"\$\{(\w+)(?::-([^}]*))?\}"
 _AT = r"(?s)^(.*?)(?: - at `(?:key in )?\$(.*)`)?$"
+_STEP = r"[^.\[\]]+|\[\.\.\.\]"  # a field, a place in a list, or any key of a mapping
 _TRUTH = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 
 
@@ -33,8 +35,13 @@ def fit(value: object, kind: type[S] | Any) -> S:
     except msgspec.ValidationError as error:
         match = re.match(_AT, str(error))
         assert match is not None
-        path = tuple(part for part in re.split(r"[.\[\]]+", match[2] or "") if part and part != "...")
-        raise BadValue(path, _plain_words(match[1], kind if not path else None)) from error
+        steps = re.findall(_STEP, match[2] or "")
+        path = tuple(step for step in steps if step != "[...]")
+        problem = _plain_words(match[1], None if path else kind)
+        if allowed := _words_at(kind, steps):
+            got = match[1].removeprefix("Invalid enum value")
+            problem = f"expected one of {', '.join(allowed)}" + (f", got{got}" if got != match[1] else "")
+        raise BadValue(path, problem) from error
 
 
 def fit_text(text: str, kind: Any) -> Any:
@@ -93,10 +100,27 @@ def _expand_text(text: str, lookup: Lookup, missing: Callable[[str], Any]) -> An
     return "".join([*out, text[end:]])
 
 
+def _words_at(kind: Any, steps: list[str]) -> list[str]:
+    """What may stand where `steps` lead to from `kind`, when that is one of some words; else nothing."""
+    wanted = bare(kind)
+    origin, inside = get_origin(wanted), get_args(wanted)
+    if origin in (Union, types.UnionType):
+        found = [_words_at(each, steps) for each in inside if each is not types.NoneType]
+        if not steps and not all(found):  # beside a number, say, the words are not all
+            return []
+        return list(dict.fromkeys(word for words in found for word in words))
+    if not steps:
+        return [str(each) for each in inside if each != ""] if origin is Literal else []
+    if origin in (list, tuple, dict):
+        return _words_at(inside[-1] if origin is dict else inside[0], steps[1:])
+    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
+        fields = msgspec.structs.fields(wanted)
+        return [word for each in fields if each.encode_name == steps[0] for word in _words_at(each.type, steps[1:])]
+    return []
+
+
 def _plain_words(problem: str, kind: Any) -> str:
     """The library's complaint in a user's words."""
-    if kind is not None and get_origin(bare(kind)) is Literal:
-        return "expected " + ", ".join(repr(each) for each in get_args(bare(kind)) if each != "")
     names = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
     names |= {"object": "a mapping", "array": "a list", "null": "nothing"}
     bounded = re.match(r"Expected `(int|float)` (>=|<=|>|<) (\S+)", problem)

@@ -8,9 +8,10 @@ from hermes.config.host_entry import read_grant, read_host
 from hermes.confinement.policy import Confinement, PlanRequest
 from hermes.errors import ConfigError
 from hermes.tools.environments.local import Border
+from hermes.tools.network.denied_hosts import denied_hosts
 from hermes.tools.network.host_rules import HostRule, HostRules, read_rule, read_rules
 from hermes.tools.network.made_up_names import MOST_NAMES, MadeUpNames
-from hermes.tools.network.open_network import wishes_of
+from hermes.tools.network.open_network import granted_places, wishes_of
 from hermes.tools.network.start_hosts import index_hosts, remote_hosts
 from hermes.tools.network.wish import meant_to_send
 
@@ -116,6 +117,19 @@ def test_a_remote_grants_neither_many_hosts_nor_a_port_of_this_machine(tmp_path:
     )
     assert wishes.local_ports == (5433, 3141)
     assert not wishes.rules.passes("elsewhere.com", 443)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_port_of_this_machine_that_a_rule_denies_is_not_said_to_pass(tmp_path: Path, host: str) -> None:
+    confined = Confinement(level="full", rules=(), workspace=str(tmp_path), home=str(tmp_path))
+    granted = Border(
+        request=PlanRequest(workspace=""), network_hosts=("localhost:8931", "a.test:1"), network_local=(8932,)
+    )
+    denies = denied_hosts({"rules": [{"action": "deny", "hosts": [host]}]})
+    assert "127.0.0.1:8931" in granted_places(wishes_of(granted, confined, {}))
+    passing = granted_places(wishes_of(granted, confined, {}, denies))
+    assert "a.test:1" in passing
+    assert not [place for place in passing if place.startswith(("127.0.0.1", "localhost"))]
 
 
 def test_a_name_keeps_its_address_and_there_is_an_end_of_them() -> None:

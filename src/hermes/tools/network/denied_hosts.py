@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from hermes.config.host_entry import LOOPBACK
 from hermes.seams import Action
 
 DeniesHost: TypeAlias = Callable[[str, int], bool]
@@ -12,6 +13,11 @@ _TOOLS = ("terminal", "execute_code")  # whose programs connect; a rule for one 
 def denies_nothing(_host: str, _port: int) -> bool:
     """Where no rule denies anything."""
     return False
+
+
+def denies_here(denies: DeniesHost, port: int) -> bool:
+    """Whether a port of this machine itself is denied, however a rule writes the machine."""
+    return any(denies(host, port) for host in LOOPBACK)
 
 
 def denied_hosts(approvals: Mapping[str, Any]) -> DeniesHost:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
+from hermes.tools.network.denied_hosts import DeniesHost, denies_here, denies_nothing
 from hermes.tools.network.host_rules import HostRules
 from hermes.tools.network.wish import HostWish, place_of
 
@@ -73,7 +73,7 @@ class HostDesk:
     async def may_reach_local(self, port: int, ask: Ask) -> HostAnswer:
         """Whether a program may reach a port of this machine's own loopback."""
         place = f"127.0.0.1:{port}"
-        if self._denies("127.0.0.1", port) or self._denies("localhost", port):
+        if denies_here(self._denies, port):
             return self._denied(place)
         if port in self.local_ports:
             self._keep(self.granted, place, "terminal.network_local")

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hermes.config.host_entry import LOOPBACK
 from hermes.confinement.policy import Bind, Confinement
-from hermes.tools.network.denied_hosts import DeniesHost, denies_nothing
+from hermes.tools.network.denied_hosts import DeniesHost, denies_here, denies_nothing
 from hermes.tools.network.host_rules import HostRules, read_rules
 from hermes.tools.network.session_network import NetworkWishes, SessionNetwork
 from hermes.tools.network.space import MakesNetworks, make_space
@@ -47,7 +47,7 @@ def granted_places(wishes: NetworkWishes) -> list[str]:
     rules = [rule for rule in (*wishes.rules.named, *wishes.rules.known) if rule.host not in LOOPBACK]
     found = [place_of(rule.host, rule.port) if rule.port else rule.host for rule in rules]
     denied = {place for place, rule in zip(found, rules, strict=True) if wishes.denies(rule.host, rule.port)}
-    found += [place_of(LOOPBACK[1], port) for port in wishes.local_ports if not wishes.denies(LOOPBACK[1], port)]
+    found += [place_of(LOOPBACK[1], port) for port in wishes.local_ports if not denies_here(wishes.denies, port)]
     return [place for place in dict.fromkeys(found) if place not in denied]
 
 

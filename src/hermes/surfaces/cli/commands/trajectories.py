@@ -78,9 +78,9 @@ def verify(cli: Cli, file: Path, records: Path | None, as_json: bool) -> int:
 def compress(cli: Cli, /, as_json: bool, **wish: Any) -> int:
     """Make trajectories fit: the middle of each that is too long becomes one summary.
 
-    INPUT is a file or a folder of .jsonl files. A trajectory that fits is copied without a model call. What a stopped
-    run has done is kept: the same command goes on. One whose summary fails is left as it is; then the exit code is 1,
-    and the same command tries it again.
+    INPUT is a file, a run's folder, or a folder of .jsonl files. A trajectory that fits is copied without a model
+    call. What a stopped run has done is kept: the same command goes on. One whose summary fails is left as it is; then
+    the exit code is 1, and the same command tries it again.
     """
     from hermes.batch.compress_files import CompressReport, CompressWish, compress_files
     from hermes.runtime.setup.process import shared
