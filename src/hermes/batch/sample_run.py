@@ -130,7 +130,10 @@ async def run_sample(ctx: SampleContext, start: SampleStart) -> SampleEnd:
 def drop_workspace(ctx: SampleContext, end: SampleEnd) -> None:
     """Remove the folder that the run made for the sample, unless it is to be kept; for a plain thread."""
     if end.workspace is not None and not end.sample.cwd and not ctx.spec.keeps_workspaces:
-        shutil.rmtree(end.workspace, ignore_errors=True)
+        try:
+            end.workspace.rmdir()  # many a sample leaves nothing in it
+        except OSError:
+            shutil.rmtree(end.workspace, ignore_errors=True)
 
 
 def stored_calls(store: SessionStore, session_id: str) -> list[CallRecord]:
@@ -165,9 +168,12 @@ def _workspace(ctx: SampleContext, sample: Sample, is_fresh: bool) -> Path:
             raise UserError(f"there is no folder {sample.cwd!r}, which the sample names as its cwd")
         return own
     folder = ctx.workspaces / f"{sample.index:06d}"
-    if is_fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        if is_fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(exist_ok=True)
     return folder
 
 

@@ -16,7 +16,8 @@ from hermes.batch.sample_run import SampleContext, SampleEnd, drop_workspace
 if TYPE_CHECKING:
     from hermes.batch.opened_run import OpenedRun
 
-AT_ONCE = 16  # results in one commit; so many are held in memory with their lines and records
+AT_ONCE = 32  # results in one commit; so many are held in memory with their lines and records
+GATHER_S = 0.05  # others that end meanwhile share the commit; no worker waits for it
 
 
 class SampleWriter:
@@ -48,6 +49,8 @@ class SampleWriter:
         is_open = True
         while is_open:
             found = [await self._line.get()]
+            if found[0] is not None:
+                await asyncio.sleep(GATHER_S)
             while len(found) < AT_ONCE and not self._line.empty():
                 found.append(self._line.get_nowait())
             is_open = None not in found
