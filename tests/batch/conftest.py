@@ -1,13 +1,16 @@
 """A provider whose answers depend on what it is asked alone, so that a run gives the same however it is disturbed."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes.batch import RunSpec
+from hermes.config.load import load_settings
+from hermes.runtime.setup.process import shared
+from hermes.state.batch_rows import BatchRows
 from hermes.testing import calls, says, thinks
 from hermes.testing.replies import Reply
 from hermes.testing.server import RecordedRequest, ScriptedServer, ServerThread
@@ -40,6 +43,17 @@ def reply(request: RecordedRequest) -> Reply:
 def server() -> Iterator[ScriptedServer]:
     with ServerThread(reply) as made:
         yield made
+
+
+@pytest.fixture
+async def own_store() -> AsyncIterator[None]:
+    """The store of the process is closed after the test, on the loop that it was opened on."""
+    yield
+    await shared.close()
+
+
+def rows() -> BatchRows:
+    return shared.store(load_settings()).batch_rows
 
 
 @pytest.fixture

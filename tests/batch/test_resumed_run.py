@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,10 @@ from hermes.config.load import load_settings
 from hermes.errors import UserError
 from hermes.runtime.setup.process import shared
 from hermes.state import SqliteStore
-from hermes.state.batch_rows import BatchRows
 from hermes.testing.server import ScriptedServer
-from tests.batch.conftest import Dataset, MakeSpec, lines
+from tests.batch.conftest import Dataset, MakeSpec, lines, rows
 
-
-@pytest.fixture(autouse=True)
-async def _closed() -> AsyncIterator[None]:
-    yield
-    await shared.close()
-
-
-def rows() -> BatchRows:
-    return shared.store(load_settings()).batch_rows
+pytestmark = pytest.mark.usefixtures("own_store")
 
 
 def asked(folder: Path) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,9 @@ from hermes.errors import UserError
 from hermes.model_tools import get_all_tool_names
 from hermes.runtime.setup.process import shared
 from hermes.state import SqliteStore, owner
-from hermes.state.batch_rows import BatchRows
-from tests.batch.conftest import Dataset, MakeSpec, lines
+from tests.batch.conftest import Dataset, MakeSpec, lines, rows
 
-
-@pytest.fixture(autouse=True)
-async def _closed() -> AsyncIterator[None]:
-    yield
-    await shared.close()
-
-
-def rows() -> BatchRows:
-    return shared.store(load_settings()).batch_rows
+pytestmark = pytest.mark.usefixtures("own_store")
 
 
 def states(report: RunReport) -> str:
