@@ -61,14 +61,17 @@ def _status(cli: Cli, *, as_json: bool) -> int:
 def _stop(cli: Cli) -> int:
     from hermes.host.wire.serve_folder import ServeFolder  # who serves does without
 
+    place, until = ServeFolder(cli.home), time.monotonic() + STOP_S
+    asked = place.note()
     found = asyncio.run(_asked(cli, "server.stop"))
     if found is None:
         cli.out.note("No server runs for this home.")
         return Exit.ANSWERED
-    place, until = ServeFolder(cli.home), time.monotonic() + STOP_S
     while place.is_held:
+        if (note := place.note()) != asked:  # a client that lost the first has had another one started
+            asked = note
+            asyncio.run(_asked(cli, "server.stop"))
         if time.monotonic() > until:
-            note = place.note()
             cli.out.error(f"the server (pid {note.pid if note else '?'}) did not end within {STOP_S:.0f} s")
             return Exit.FAILED
         time.sleep(LOOK_S)
